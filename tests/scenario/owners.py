@@ -3,18 +3,24 @@ virtual CPUs, with signals left by siglongjmp, forks, coarse and fine time.
 
 In each bundle the thread that the decode names for a stretch is compared with the thread that
 executed it. No stretch may have a wrong one. Prints TAP, with the share of uncertain stretches.
-`owners.py --full` runs the whole matrix.
+`owners.py --full` runs the whole matrix. The cases "unseen" take a CPU's trace and records out of
+the bundle first, as if that CPU were not recorded.
 """
+import io
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
+import tarfile
 
-from common import (BUILD, GUESTS, TIMING, Failed, Recording, Snapshot, Work, can_run, decode, main, run)
+from common import (BUILD, GUESTS, PTSNAPCTL, TIMING, Failed, Recording, Snapshot, Work, can_run, decode,
+                    main, run)
 
 OWNERS = f"{BUILD}/tests/support/truth_owners"
 TERMS = {**TIMING, "mtc6": "tsc,mtc,mtc_period=6,psb_period=1"}
+SWITCH, SWITCH_CPU_WIDE = 14, 15  # PERF_RECORD_*
 COMMANDS = {
     "jumps": ["guest_jumps", "300"],
     "long jumps": ["guest_jumps", "1000", "8", "2000"],
@@ -50,7 +56,42 @@ def check_candidates(s):
     return named
 
 
-def one(name, command, cpus, terms, quantum):
+def records_without(sideband, cpu):
+    """Leaves out CPU's records. The base, whose records have time 0, keeps its processes."""
+    kept, at = [], 0
+    while at < len(sideband):
+        kind, _, size = struct.unpack_from("<IHH", sideband, at)
+        time, of_cpu = struct.unpack_from("<QI", sideband, at + size - 24)
+        if of_cpu != cpu or (time == 0 and kind not in (SWITCH, SWITCH_CPU_WIDE)):
+            kept.append(sideband[at:at + size])
+        at += size
+    return b"".join(kept)
+
+
+def without_cpu(bundle, cpu):
+    """Makes a bundle of a host that has one CPU more than were recorded."""
+    whole, cut = f"{bundle}.whole", f"{bundle}.cut.ptsnap"
+    run([PTSNAPCTL, "fetch", "--format=bundle", "-o", whole, bundle])
+    with tarfile.open(whole) as old, tarfile.open(cut, "w", format=tarfile.USTAR_FORMAT) as new:
+        for member in old:
+            data = old.extractfile(member).read()
+            if member.name == f"cpu{cpu}.pt":
+                continue
+            if member.name == "sideband":
+                data = records_without(data, cpu)
+            if member.name == "manifest.json":
+                manifest = json.loads(data)
+                manifest["cpus"] = [c for c in manifest["cpus"] if c["cpu"] != cpu]
+                manifest["trace"]["source"] = "intel_pt"
+                manifest["sideband"]["unrecordedCPUs"] = 1
+                data = json.dumps(manifest).encode()
+            member.size = len(data)
+            new.addfile(member, io.BytesIO(data))
+    os.unlink(whole)
+    return cut
+
+
+def one(name, command, cpus, terms, quantum, unseen=False):
     with Work(name) as work:
         args = [f"{os.path.abspath(GUESTS)}/{COMMANDS[command][0]}", *COMMANDS[command][1:]]
         r = Recording(work, args, TERMS[terms], [f"--emu-cpus={cpus}", f"--emu-quantum={quantum}"],
@@ -59,7 +100,7 @@ def one(name, command, cpus, terms, quantum):
             raise Failed("the command failed")
         sums = {"stretches": 0, "wrong": 0, "uncertain": 0, "unchecked": 0, "named": 0}
         for bundle in r.bundles():
-            s = Snapshot(bundle, r.truth)
+            s = Snapshot(without_cpu(bundle, cpus - 1) if unseen else bundle, r.truth)
             found = owners(s)
             if found["unchecked"]:
                 s.check_subset(("thread-uncertain",))
@@ -78,13 +119,18 @@ def listed(commands, cpus, terms, quanta):
             for q in quanta]
 
 
+def unseen(commands, cpus, quanta):
+    return [(f"{name}, a CPU unseen", *rest, True) for name, *rest in listed(commands, cpus, ["mtc"], quanta)]
+
+
 def short_list(_):
     return (listed(["jumps"], [2], ["mtc", "mtc3"], [2000]) + listed(["forks"], [2], ["mtc"], [2000]) +
-            listed(["threads"], [2], ["mtc"], [1000000]))
+            listed(["threads"], [2], ["mtc"], [1000000]) + unseen(["jumps", "threads"], [2], [20000]))
 
 
 def full_list(_):
-    return listed(COMMANDS, [1, 2, 4, 8], TERMS, [500, 2000, 20000, 1000000])
+    return (listed(COMMANDS, [1, 2, 4, 8], TERMS, [500, 2000, 20000, 1000000]) +
+            unseen(COMMANDS, [2, 4], [2000, 20000]))
 
 
 if __name__ == "__main__":

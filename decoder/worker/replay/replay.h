@@ -133,7 +133,9 @@ struct replay {
 	 * first replay. */
 	struct flow *code;
 	struct contexts contexts;
-	struct turns turns; /* of the manifest's CPUs */
+	struct turns turns; /* of the manifest's CPUs, then of others in the sideband */
+	/* Threads may have run, and mapped code, where no record tells. */
+	bool partial;
 	/* A thread of the only process with code, for CPUs without turns; may be NULL. */
 	const struct timeline_thread *process;
 	/* NULL: the kernel was not traced, or its code is not at hand. */

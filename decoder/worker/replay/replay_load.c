@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "decoder/packet/fault.h"
 #include "decoder/worker/replay/replay_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
@@ -238,16 +239,85 @@ static void note_stops(struct replay *r)
 	}
 }
 
+/* What the recorder knows of times in which a CPU was not traced. */
+static void note_dark(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+
+	for (size_t n = 0; n < m->n_notes; n++) {
+		const struct manifest_note *note = &m->notes[n];
+
+		for (size_t i = 0; note->cpu != MANIFEST_ANY && i < m->n_cpus; i++)
+			if (m->cpus[i].cpu == note->cpu)
+				turns_dark(&r->turns, i,
+					   note->since_ns == MANIFEST_ABSENT ? 0 : note->since_ns,
+					   note->until_ns == MANIFEST_ABSENT ? SPACE_NOW
+									     : note->until_ns);
+	}
+}
+
+/* The emulated machine records all its CPUs, from when they come. A CPU of a host is recorded a
+ * little later than it runs threads again. */
+static int note_unseen(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+	const char *offline = fault_name(FAULT_CPU_OFFLINE);
+	int result = 0;
+
+	if (m->source && strcmp(m->source, "emulated") == 0)
+		return 0;
+	r->partial = m->unrecorded_cpus != 0;
+	if (r->partial)
+		return turns_unseen(&r->turns, 0, SPACE_NOW);
+	for (size_t i = 0; i < m->n_notes && result == 0; i++) {
+		const struct manifest_note *note = &m->notes[i];
+		uint64_t since = note->since_ns == MANIFEST_ABSENT ? 0 : note->since_ns;
+
+		/* A CPU that is still offline runs nothing. */
+		if (strcmp(note->kind, offline) == 0 && note->until_ns != MANIFEST_ABSENT)
+			result = turns_unseen(&r->turns, since, note->until_ns);
+	}
+	return result;
+}
+
+static bool is_in_manifest(const struct manifest *m, uint32_t cpu)
+{
+	for (size_t i = 0; i < m->n_cpus; i++)
+		if (m->cpus[i].cpu == cpu)
+			return true;
+	return false;
+}
+
+/* CPUs without a trace that the sideband tells of. Returns how many of them RET has. */
+static size_t find_others(const struct replay *r, uint32_t *ret)
+{
+	size_t n = 0;
+
+	for (uint32_t cpu = 0; cpu < MANIFEST_MAX_CPUS; cpu++)
+		if (timeline_n_turns(r->timeline, cpu) > 0 && !is_in_manifest(r->manifest, cpu))
+			ret[n++] = cpu;
+	return n;
+}
+
 static int load_turns(struct replay *r)
 {
-	size_t n = r->manifest->n_cpus;
-	int result = turns_init(&r->turns, n);
+	CLEANUP_FREE uint32_t *others = calloc(MANIFEST_MAX_CPUS, sizeof(*others));
+	size_t n = r->manifest->n_cpus, n_others = others ? find_others(r, others) : 0;
+	int result = others ? turns_init(&r->turns, n + n_others) : -ENOMEM;
 
 	for (size_t i = 0; i < n && result == 0; i++)
 		result = load_turn(r, i);
+	/* How threads left user code there is not known, and no decode will tell. */
+	for (size_t i = 0; i < n_others && result == 0; i++) {
+		result = turns_load(&r->turns, n + i, r->timeline, others[i]);
+		r->turns.cpus[n + i].passed = TURNS_NONE;
+	}
+	if (result == 0)
+		result = note_unseen(r);
 	if (result < 0)
 		return result;
 	note_stops(r);
+	note_dark(r);
 	return turns_link(&r->turns);
 }
 

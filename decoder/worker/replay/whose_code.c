@@ -376,7 +376,7 @@ void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *
 		return;
 	when = whose_enter_time(w, &look->seen, number, number);
 	late = MIN_OF(MAX_OF(look->times.leave_hi, when.hi), turn->until - 1);
-	if (timeline_space_uncertain(timeline, thread->pid, late))
+	if (w->replay->partial || timeline_space_uncertain(timeline, thread->pid, late))
 		return;
 	space = timeline_space(timeline, thread->pid, late);
 	/* Before the thread began another program, or after? */

@@ -231,7 +231,7 @@ static int find(const struct bundle *bundle, const struct turns *turns,
 		if (m->pevents[i].tsc_offset != 0)
 			return 0;
 	/* With so few turns in the trace no shift can explain enough of them. */
-	for (size_t i = 0; i < turns->n_cpus && n < SHIFT_TURNS; i++)
+	for (size_t i = 0; i < m->n_cpus && n < SHIFT_TURNS; i++)
 		n += shift_turns_since(&turns->cpus[i], shift_begin_of(bundle, i, clock));
 	if (n < SHIFT_TURNS)
 		return 0;

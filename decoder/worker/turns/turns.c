@@ -27,6 +27,7 @@ void turns_done(struct turns *t)
 		free(t->cpus[i].noted);
 	}
 	free(t->cpus);
+	free(t->unseen);
 	*t = (struct turns){0};
 }
 
@@ -67,6 +68,9 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 			.thread = turn.thread,
 			.uncertain = turn.uncertain,
 			.silent = is_silent(timeline, &turn),
+			.space = turn.thread ? timeline_space(timeline, turn.thread->pid,
+							      turn.until - 1)
+					     : NULL,
 		};
 	}
 	to->n = n;
@@ -131,10 +135,26 @@ static size_t link_lives(struct turns *t, struct lived *lives)
 			continue;
 		turn->before_cpu = before->cpu;
 		turn->before = before->turn;
+		turn->fresh = turn->space != t->cpus[before->cpu].list[before->turn].space;
 		if (before->cpu == at->cpu)
 			turn->run = list[before->turn].run;
 	}
 	return n;
+}
+
+/* Sets stops, and stopped where the trace was off. */
+static void link_stops(struct turns_cpu *cpu)
+{
+	uint32_t stops = 0, dark = 0;
+
+	for (size_t i = 0; i < cpu->n; i++) {
+		struct turns_turn *turn = &cpu->list[i];
+
+		dark += turn->dark_begins;
+		turn->stopped = turn->stopped || dark > 0;
+		dark -= turn->dark_ends;
+		turn->stops = stops += turn->stopped;
+	}
 }
 
 /* Sets open and other, from the last turn to the first. */
@@ -154,29 +174,27 @@ static void link_open(struct turns_cpu *cpu)
 	}
 }
 
-/* A time in which any thread may have had some CPU. */
-struct unknown {
-	uint64_t since, until;
-};
-
 static int by_since(const void *a, const void *b)
 {
-	const struct unknown *x = a, *y = b;
+	const struct turns_span *x = a, *y = b;
 
 	return x->since < y->since ? -1 : x->since > y->since;
 }
 
-/* Collects the times of uncertain turns, joined, in order. LIST has room for all turns. */
-static size_t find_unknown(const struct turns *t, struct unknown *list)
+/* Collects the times in which any thread may have had some CPU, joined, in order. LIST has room for
+ * all turns, and for what is unseen. */
+static size_t find_unknown(const struct turns *t, struct turns_span *list)
 {
 	size_t n = 0, joined = 0;
 
+	for (size_t i = 0; i < t->n_unseen; i++)
+		list[n++] = t->unseen[i];
 	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
 		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
 			const struct turns_turn *turn = &t->cpus[cpu].list[i];
 
 			if (turn->uncertain)
-				list[n++] = (struct unknown){turn->since, turn->until};
+				list[n++] = (struct turns_span){turn->since, turn->until};
 		}
 	qsort(list, n, sizeof(*list), by_since);
 	for (size_t i = 0; i < n; i++)
@@ -189,7 +207,7 @@ static size_t find_unknown(const struct turns *t, struct unknown *list)
 
 /* Sets born and hidden of all turns that have a thread. */
 static void link_births(struct turns *t, const struct lived *lives, size_t n,
-			const struct unknown *unknown, size_t n_unknown)
+			const struct turns_span *unknown, size_t n_unknown)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct timeline_thread *thread = lives[i].thread;
@@ -203,7 +221,9 @@ static void link_births(struct turns *t, const struct lived *lives, size_t n,
 		if (turn->before != TURNS_NONE)
 			since = t->cpus[turn->before_cpu].list[turn->before].until;
 		at = FIRST_WHERE(k, n_unknown, unknown[k].until > since);
-		turn->hidden = at < n_unknown && unknown[at].since < turn->since;
+		/* There is no time between two turns of which one goes on where the other ends. */
+		turn->hidden =
+			since < turn->since && at < n_unknown && unknown[at].since < turn->since;
 	}
 }
 
@@ -216,10 +236,29 @@ void turns_stop(struct turns *t, size_t index, uint64_t time)
 		cpu->list[turns_at(cpu, time)].stopped = true;
 }
 
+void turns_dark(struct turns *t, size_t index, uint64_t since, uint64_t until)
+{
+	struct turns_cpu *cpu = &t->cpus[index];
+
+	assert(index < t->n_cpus);
+	if (cpu->n == 0 || since > until)
+		return;
+	cpu->list[turns_at(cpu, since)].dark_begins++;
+	cpu->list[turns_at(cpu, until)].dark_ends++;
+}
+
+int turns_unseen(struct turns *t, uint64_t since, uint64_t until)
+{
+	if (ARRAY_RESERVE(t->unseen, t->max_unseen, t->n_unseen + 1) < 0)
+		return -ENOMEM;
+	t->unseen[t->n_unseen++] = (struct turns_span){since, until};
+	return 0;
+}
+
 int turns_link(struct turns *t)
 {
 	CLEANUP_FREE struct lived *lives = NULL;
-	CLEANUP_FREE struct unknown *unknown = NULL;
+	CLEANUP_FREE struct turns_span *unknown = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_cpus; i++) {
@@ -233,13 +272,15 @@ int turns_link(struct turns *t)
 			return -ENOMEM;
 	}
 	lives = calloc(n + 1, sizeof(*lives));
-	unknown = calloc(n + 1, sizeof(*unknown));
+	unknown = calloc(n + t->n_unseen + 1, sizeof(*unknown));
 	if (!lives || !unknown)
 		return -ENOMEM;
 	n = link_lives(t, lives);
 	link_births(t, lives, n, unknown, find_unknown(t, unknown));
-	for (size_t i = 0; i < t->n_cpus; i++)
+	for (size_t i = 0; i < t->n_cpus; i++) {
+		link_stops(&t->cpus[i]);
 		link_open(&t->cpus[i]);
+	}
 	return 0;
 }
 

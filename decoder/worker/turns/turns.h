@@ -16,6 +16,7 @@
  *   begins behind a system call that returns, or at an instruction that was reached from the one
  *   before it. Behind the system call that ends a handler a thread may enter anywhere, and so may a
  *   thread in a new program, and a thread of which nothing is known.
+ * - In a turn that certainly has no stretch a thread stays where it was, unless a program began.
  * - A stretch is given to a thread only when every possible way to put it and the stretches around
  *   it into turns gives it to that thread. Nothing is decided by what is likely: a turn may have no
  *   stretch, and a thread may leave user code in any manner.
@@ -66,6 +67,7 @@ struct turns_left {
 struct turns_turn {
 	uint64_t since, until;		      /* perf ns */
 	const struct timeline_thread *thread; /* NULL: the idle task, unless it is uncertain */
+	const struct space *space;	      /* of the thread at the turn's end; NULL: not known */
 	/* Where the thread left user code last, as far as was decoded. */
 	struct turns_left left;
 	/* The same thread's turn before, on any CPU; TURNS_NONE: none is known. */
@@ -80,7 +82,10 @@ struct turns_turn {
 	bool silent;  /* of a thread without user code, which has no stretches */
 	bool noted;   /* it is in the CPU's list `noted` */
 	bool hidden;  /* since `before` the thread may have had a turn that is not known */
+	bool fresh;   /* a program began since `before` ended, and before this turn ended */
 	bool stopped; /* the CPU's trace was stopped within: what was executed then is not known */
+	uint32_t dark_begins, dark_ends; /* of so many times in which the trace was off */
+	uint32_t stops;			 /* turns of this CPU that are `stopped`, up to this one */
 };
 
 struct turns_cpu {
@@ -92,9 +97,16 @@ struct turns_cpu {
 	uint64_t begin; /* perf ns: of what was executed before nothing is known */
 };
 
+/* A time, perf ns. */
+struct turns_span {
+	uint64_t since, until;
+};
+
 struct turns {
 	struct turns_cpu *cpus;
 	size_t n_cpus;
+	struct turns_span *unseen;
+	size_t n_unseen, max_unseen;
 	bool lossy; /* records were lost, so the making of threads may be unknown */
 };
 
@@ -105,9 +117,15 @@ void turns_done(struct turns *t);
 int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu);
 /* The same, but THREAD has the CPU for ever. */
 int turns_give(struct turns *t, size_t index, const struct timeline_thread *thread);
-/* The trace of CPU number INDEX was stopped at TIME, perf ns. */
+/* The trace of CPU number INDEX was stopped at TIME, perf ns; nobody knows when it went on. */
 void turns_stop(struct turns *t, size_t index, uint64_t time);
-/* When all lists are full: finds before, run, open, other, born and hidden. 0 or -ENOMEM. */
+/* The trace of CPU number INDEX was off from SINCE to UNTIL, perf ns. */
+void turns_dark(struct turns *t, size_t index, uint64_t since, uint64_t until);
+/* From SINCE to UNTIL (perf ns) any thread may have run on a CPU of which there are no turns. 0 or
+ * -ENOMEM. */
+int turns_unseen(struct turns *t, uint64_t since, uint64_t until);
+/* When all lists are full, and all stops are told: finds the other members of turns. 0 or -ENOMEM.
+ */
 int turns_link(struct turns *t);
 
 /* CPU is to be decoded from its beginning: nothing is known of what was decoded there. */
@@ -138,7 +156,7 @@ struct turns_left_of {
 	struct turns_left left;
 };
 
-#define TURNS_MAX_LEFTS 10u /* turns of which a way remembers how they were left */
+#define TURNS_MAX_LEFTS 24u /* turns of which a way remembers how they were left */
 
 /* One way to put a CPU's stretches so far into its turns: the last stretch into TURN. */
 struct turns_past {
@@ -147,7 +165,8 @@ struct turns_past {
 	 * know need not be true of this way. */
 	bool vague;
 	uint32_t unsure;
-	/* Turns about which not all ways agree, as this way knows them, oldest first. */
+	bool loose; /* the last stretch may lie in a later turn */
+	/* Turns about which not all ways agree, as this way knows them, in order. */
 	uint32_t n_lefts;
 	struct turns_left_of lefts[TURNS_MAX_LEFTS];
 };

@@ -85,7 +85,7 @@ static uint32_t lowest_start(const struct turns_state *state)
 static bool is_same_future(const struct turns_past *a, const struct turns_past *b)
 {
 	if (a->turn != b->turn || a->n_lefts != b->n_lefts || a->vague != b->vague ||
-	    (a->vague && a->unsure != b->unsure))
+	    (a->vague && a->unsure != b->unsure) || a->loose != b->loose)
 		return false;
 	for (size_t i = 0; i < a->n_lefts; i++)
 		if (a->lefts[i].turn != b->lefts[i].turn ||
@@ -330,6 +330,7 @@ static void answer_many(const struct turns_search *s, struct turns_answer *ret)
 	ret->state.n = 1;
 	ret->state.at[0] = (struct turns_past){.turn = s->candidates[0]};
 	turns_doubt(&ret->state.at[0], s->candidates[0]);
+	ret->state.at[0].loose = true;
 	find_reach(ret);
 }
 
@@ -342,7 +343,7 @@ static void begin_ways(const struct turns_question *q, struct ways *ret)
 		if (i < q->state->n)
 			ret->list[i].past = q->state->at[i];
 		else
-			turns_doubt(&ret->list[i].past, 0);
+			ret->list[i].past = (struct turns_past){.vague = true, .loose = true};
 	}
 }
 

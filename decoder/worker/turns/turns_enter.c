@@ -41,13 +41,20 @@ void turns_doubt(struct turns_past *w, uint32_t turn)
 
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left)
 {
+	const struct turns_left_of of = {turn, *left};
+	uint32_t at;
+
 	turns_drop(w, turn);
 	if (w->n_lefts == TURNS_MAX_LEFTS) {
 		forget(w, w->lefts[0].turn);
 		w->n_lefts--;
 		memmove(&w->lefts[0], &w->lefts[1], w->n_lefts * sizeof(w->lefts[0]));
 	}
-	w->lefts[w->n_lefts++] = (struct turns_left_of){turn, *left};
+	/* Turns come nearly in order. */
+	for (at = w->n_lefts; at > 0 && w->lefts[at - 1].turn > turn; at--)
+		w->lefts[at] = w->lefts[at - 1];
+	w->lefts[at] = of;
+	w->n_lefts++;
 }
 
 bool turns_is_same_left(const struct turns_left *a, const struct turns_left *b)
@@ -89,6 +96,7 @@ void turns_join(struct turns_past *a, const struct turns_past *b)
 	keep_common(a, b);
 	if (other.vague)
 		forget(a, other.unsure);
+	a->loose = a->loose || b->loose;
 }
 
 /* --- Where threads left user code --- */
@@ -130,6 +138,9 @@ static const struct turns_left *last_left(const struct turns_search *s, const st
 }
 
 /* --- Where threads may enter --- */
+
+/* More turns without a stretch in a row are rare, and of them nothing is known. */
+#define MAX_EMPTY 16u
 
 /* Whether LEFT, where the stretch begins, shows that no handler of candidate C begins there. */
 static bool is_shown(const struct turns_search *s, const struct turns_left *left, size_t c)
@@ -190,6 +201,37 @@ bool turns_may_go_on(const struct turns_search *s, const struct turns_way *w, si
 	return enter == left->ip || (left->again != 0 && enter == left->again) || !s->inside[c];
 }
 
+/* Whether it is known on W that TURN, which has no stretch, left its thread where it was. */
+static bool is_empty(const struct turns_search *s, const struct turns_way *w, uint32_t turn)
+{
+	const struct turns_turn *t = &s->turns[turn], *last = &s->turns[w->past.turn];
+
+	/* Since a stop the trace may have been off. */
+	return t->stops == last->stops && !last->stopped && !t->uncertain && !t->fresh &&
+	       t->since > s->q->turns->cpus[s->q->cpu].begin &&
+	       !(w->past.vague && turn >= w->past.unsure);
+}
+
+/* W goes on in TURN: in the turns between nothing was executed. */
+static void pass_empty(const struct turns_search *s, struct turns_way *w, uint32_t turn)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = w->past.turn + 1; i < turn && n < MAX_EMPTY; i++, n++) {
+		struct turns_left left;
+
+		i = s->turns[i].open;
+		if (i >= turn)
+			return;
+		left = is_empty(s, w, i) ? *last_left(s, w, i) : (struct turns_left){0};
+		if (left.ip == 0)
+			continue;
+		if (s->turns[i].before_cpu == s->q->cpu)
+			turns_drop(&w->past, s->turns[i].before);
+		turns_remember(&w->past, i, &left);
+	}
+}
+
 void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
 {
 	const struct turns_proof *proof = &s->proofs[c];
@@ -199,6 +241,9 @@ void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
 	/* Threads may have executed unseen in any turn since then. */
 	if (s->stretch->broken)
 		turns_doubt(&w->past, w->past.turn);
+	else if (!w->past.loose && !s->lax)
+		pass_empty(s, w, turn);
+	w->past.loose = false;
 	/* Nobody asks for the thread's turn before any more. */
 	if (turn != w->past.turn && t->before != TURNS_NONE && t->before_cpu == s->q->cpu)
 		turns_drop(&w->past, t->before);

@@ -372,9 +372,9 @@ static void turns_leave_undecided_is_known_to_the_ways(void **state)
 	assert_int_equal(at.at[0].n_lefts, 1);
 	assert_int_equal(at.at[0].lefts[0].left.ip, left_a.ip);
 	assert_int_equal(at.at[1].n_lefts, 2);
-	assert_int_equal(at.at[1].lefts[0].left.ip, left_b.ip);
-	assert_int_equal(at.at[1].lefts[1].turn, 0);
-	assert_int_equal(at.at[1].lefts[1].left.ip, old.ip);
+	assert_int_equal(at.at[1].lefts[0].turn, 0);
+	assert_int_equal(at.at[1].lefts[0].left.ip, old.ip);
+	assert_int_equal(at.at[1].lefts[1].left.ip, left_b.ip);
 	/* It was B's. */
 	at.at[0] = at.at[1];
 	at.n = 1;
@@ -481,6 +481,72 @@ static void turns_decide_believes_no_thread_that_ran_unseen(void **state)
 	turns_done(&m.turns);
 }
 
+/* A turn in which nothing was executed leaves its thread where it was, unless packets were lost,
+ * the trace was stopped, or a program began. */
+static void turns_decide_empty_turn_leaves_thread_where_it_was(void **state)
+{
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 400},
+				     {'A', 500}, {'B', 900}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x180, true, NULL, 1, false, false},
+		{110, 120, 130, 140, 0x400, 0x480, true, NULL, 2, false, false},
+		{310, 320, 330, 340, 0x480, 0x490, true, NULL, 2, false, false},
+		{480, 520, 480, 520, 0x490, 0x4a0, true, NULL, 2, false, false},
+	};
+	struct stretch open[ARRAY_SIZE(stretches)];
+	struct made m;
+
+	(void)state;
+	CHECK(turns, stretches);
+	memcpy(open, stretches, sizeof(open));
+	open[3].expected = 0;
+	open[2].broken = true;
+	CHECK(turns, open);
+	open[2].broken = false;
+	for (int how = 0; how < 3; how++) {
+		m = (struct made){0};
+		assert_int_equal(turns_init(&m.turns, 1), 0);
+		add_turns(&m.turns, 0, turns);
+		if (how == 0)
+			turns_stop(&m.turns, 0, 180);
+		else if (how == 1)
+			turns_dark(&m.turns, 0, 210, 290);
+		else
+			m.turns.cpus[0].list[2].space = (const struct space *)&m;
+		assert_int_equal(turns_link(&m.turns), 0);
+		check(&m, open, ARRAY_SIZE(open));
+		turns_done(&m.turns);
+	}
+}
+
+/* While a thread has none of the CPUs whose switches are recorded, it may have another one. */
+static void turns_decide_believes_no_thread_that_may_run_elsewhere(void **state)
+{
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 900}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x180, false, NULL, 1, false, false},
+		{110, 120, 130, 140, 0x400, 0x480, false, NULL, 2, false, false},
+		{210, 220, 230, 240, 0x180, 0x1a0, false, NULL, 1, false, false},
+		{280, 320, 280, 320, 0x1a0, 0x1c0, false, NULL, 0, false, false},
+	};
+	struct stretch known[ARRAY_SIZE(stretches)];
+	struct made m;
+
+	(void)state;
+	memcpy(known, stretches, sizeof(known));
+	known[3].expected = 1;
+	CHECK(turns, known);
+	for (int late = 0; late < 2; late++) {
+		m = (struct made){0};
+		assert_int_equal(turns_init(&m.turns, 1), 0);
+		add_turns(&m.turns, 0, turns);
+		assert_int_equal(turns_unseen(&m.turns, late ? 300 : 0, late ? 400 : SPACE_NOW), 0);
+		assert_int_equal(turns_link(&m.turns), 0);
+		check(&m, late ? known : stretches, ARRAY_SIZE(stretches));
+		turns_done(&m.turns);
+	}
+}
+
 /* A thread enters user code for the first time behind the system call that made it. */
 static void turns_link_finds_births(void **state)
 {
@@ -515,6 +581,8 @@ int main(void)
 		cmocka_unit_test(turns_decide_handlers_begin_anywhere_else),
 		cmocka_unit_test(turns_decide_turns_may_have_no_stretch),
 		cmocka_unit_test(turns_decide_believes_no_thread_that_ran_unseen),
+		cmocka_unit_test(turns_decide_empty_turn_leaves_thread_where_it_was),
+		cmocka_unit_test(turns_decide_believes_no_thread_that_may_run_elsewhere),
 		cmocka_unit_test(turns_link_finds_births),
 		cmocka_unit_test(turns_decide_by_code),
 		cmocka_unit_test(turns_decide_undecidable_is_nobodys),
