@@ -13,6 +13,7 @@
  *               "unit","senderUnit","coredump","labels": {KEY: VALUE}: each only if there is
  *               one},
  *   "configuration": {"source", "contents", "withoutPackets": ["tnt", ...] | null,
+ *       "filters": ["user", ...] | null,
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
  *       "mtcPeriod", "maxNonturboRatio", "tscArtRatio": {"numerator","denominator"} | null,
  *       "returnCompression", "clock": {"timeZero","timeMult","timeShift"} | null},

@@ -17,6 +17,7 @@
 #include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
 #include "proto/perf/perfrecord.h"
+#include "proto/perf/ptpacket.h"
 
 #include "ctl/base/say.h"
 
@@ -170,6 +171,7 @@ static int put_process(struct composer *c)
 
 static int fill_manifest(struct composer *c)
 {
+	static const uint64_t levels = PT_CONFIG_OS | PT_CONFIG_USER;
 	const struct raw *raw = c->raw;
 	struct manifest *m = &c->manifest;
 
@@ -181,7 +183,11 @@ static int fill_manifest(struct composer *c)
 	m->cpu_family = raw->family;
 	m->cpu_model = raw->model;
 	m->cpu_stepping = raw->stepping;
-	m->trace_user = m->trace_kernel = true;
+	/* Without both bits the number is an attr.config, which does not say it. */
+	m->trace_user = (raw->pt_config & levels) != PT_CONFIG_OS;
+	m->trace_kernel = (raw->pt_config & levels) != PT_CONFIG_USER;
+	if (raw->pt_config == MANIFEST_ABSENT)
+		m->trace_user = m->trace_kernel = true;
 	m->mtc_period = raw->mtc_period;
 	m->pt_config = raw->pt_config;
 	m->max_nonturbo_ratio = raw->max_nonturbo_ratio;

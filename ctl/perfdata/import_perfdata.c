@@ -21,6 +21,7 @@
 #include "ctl/perfdata/import_private.h"
 
 #define MAGIC_SIZE 8u
+#define MAX_FILTER 1024u /* bytes of a filter that are shown */
 
 struct import {
 	const char *path, *sysroot;
@@ -233,6 +234,15 @@ static bool is_factor(uint64_t v)
 	return v > 0 && v <= UINT32_MAX;
 }
 
+static int fill_filters(const struct import *i, struct manifest *m)
+{
+	m->tasks_only = i->traces.tasks;
+	if (!i->pt.filter)
+		return 0;
+	m->address_filter = strndup(i->pt.filter, MAX_FILTER);
+	return m->address_filter ? 0 : import_no_memory();
+}
+
 static void fill_trace(const struct import *i, struct manifest *m)
 {
 	const struct perfdata_attr *attr = perfdata_pt_attr(&i->data, &i->pt);
@@ -242,6 +252,7 @@ static void fill_trace(const struct import *i, struct manifest *m)
 	m->mtc_period = UINT32_MAX;
 	if (attr) {
 		m->pt_config = attr->config;
+		m->paused = attr->start_paused;
 		m->mtc_period = perfdata_mtc_period(&i->pt, attr->config);
 		m->noretcomp = attr->config & i->pt.noretcomp_bit;
 	}
@@ -304,6 +315,8 @@ static int write_bundle(struct import *i)
 	fill_trace(i, m);
 	m->unrecorded_cpus = perfdata_unrecorded(&i->data);
 	r = fill_host(i, m);
+	if (r == 0)
+		r = fill_filters(i, m);
 	if (r == 0)
 		r = import_traces_write(&i->traces, i->path, i->pt.snapshot_mode != 0, m,
 					&i->writer);

@@ -70,6 +70,7 @@ struct import_traces {
 	 * up to their first PSB, or as a whole. */
 	uint64_t cut;
 	uint64_t left_out; /* pieces left out because the manifest holds no more seams */
+	bool tasks;	   /* the traces are of tasks that perf record was asked for */
 	uint64_t copies;   /* seams of snapshots whose place in the trace is not known */
 };
 

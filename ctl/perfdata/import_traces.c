@@ -50,7 +50,9 @@ int import_traces_add(struct import_traces *t, const struct perfdata_record *rec
 		return 0;
 	if (ARRAY_RESERVE(t->pieces, t->capacity, t->n + 1) < 0)
 		return -ENOMEM;
-	/* With a CPU, tid is only the process that perf record was asked for. */
+	/* With a CPU, tid is the process that perf record was asked for, or ANY
+	 * (tools/perf/util/auxtrace.c, auxtrace_mmap_params__set_idx()). */
+	t->tasks |= a.tid != PERFDATA_ANY;
 	t->pieces[t->n] = (struct import_piece){
 		.cpu = a.cpu,
 		.tid = a.cpu == PERFDATA_ANY ? a.tid : PERFDATA_ANY,

@@ -248,6 +248,37 @@ static void show_changed(FILE *out, struct json_object *r)
 	      out);
 }
 
+/* Says of how much the coverage is no share. That only user code is traced is the default. */
+static void show_filters(FILE *out, struct json_object *r)
+{
+	static const struct {
+		const char *name, *text;
+	} filters[] = {
+		{"kernel", "only the kernel's code"},
+		{"tasks", "only the tasks that were asked for"},
+		{"addresses", "only some addresses"},
+		{"addressSpace", "only one address space"},
+		{"betweenEvents", "only while other events did not pause the trace"},
+	};
+	size_t n = field_count(r, "configuration.filters");
+	const char *separator = "";
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = json_object_get_string(field_at(r, "configuration.filters", i));
+
+		for (size_t k = 0; k < ARRAY_SIZE(filters); k++) {
+			if (!name || strcmp(name, filters[k].name) != 0)
+				continue;
+			if (*separator == '\0')
+				show_label(out, "Traced");
+			fprintf(out, "%s%s", separator, filters[k].text);
+			separator = ", ";
+		}
+	}
+	if (*separator != '\0')
+		fputs("; the coverage is no share of what else ran\n", out);
+}
+
 static void show_coverage(FILE *out, struct json_object *r)
 {
 	double exact;
@@ -276,6 +307,7 @@ static void show_coverage(FILE *out, struct json_object *r)
 			figure_field_nsec(r, "coverage.nsecDecoded").text,
 			figure_field_nsec(r, "coverage.nsec").text);
 	}
+	show_filters(out, r);
 	show_label(out, "Decoded");
 	fprintf(out, "%s instructions, %s branches, %s gaps\n",
 		figure_field_count(r, "totals.instructions").text,

@@ -65,6 +65,7 @@ static const struct {
 	[FAULT_EXCLUDED] = { "excluded", "a process that the recorder was told not to decode" },
 	[FAULT_NO_TNT] = { "no-tnt", "recorded without TNT packets: only the targets of some branches and events are known" },
 	[FAULT_NO_BRANCHES] = { "no-branches", "recorded without branches: only events are known" },
+	[FAULT_FILTERED] = { "filtered", "recorded with a filter: only a part of what ran is in the trace" },
 	[FAULT_NOT_PERMITTED] = { "not-permitted", "this report is for one user, and says nothing about other users and the kernel" },
 	[FAULT_UNTRACED_EXEC] = { "untraced-exec", "a program was started that the trace source cannot follow" },
 };

@@ -69,6 +69,7 @@ enum fault {
 	FAULT_EXCLUDED,		/* a process that is not to be decoded (ExcludeUnits=) */
 	FAULT_NO_TNT,	     /* recorded without TNT packets: only targets and events are known */
 	FAULT_NO_BRANCHES,   /* recorded without branches: only events are known */
+	FAULT_FILTERED,	     /* recorded with a filter: only a part of what ran is in the trace */
 	FAULT_NOT_PERMITTED, /* everything that does not belong to the user who gets the report */
 	FAULT_N_,
 };

@@ -23,6 +23,26 @@ enum manifest_contents manifest_contents(const struct manifest *m)
 	return (m->pt_config & PT_CONFIG_NOTNT) != 0 ? MANIFEST_TARGETS : MANIFEST_BRANCHES;
 }
 
+unsigned int manifest_filters(const struct manifest *m)
+{
+	const uint64_t config = m->pt_config == MANIFEST_ABSENT ? 0 : m->pt_config;
+	unsigned int filters = 0;
+
+	if (!m->trace_kernel)
+		filters |= MANIFEST_ONLY_USER;
+	if (!m->trace_user)
+		filters |= MANIFEST_ONLY_KERNEL;
+	if (m->tasks_only)
+		filters |= MANIFEST_ONLY_TASKS;
+	if (m->address_filter || (config & PT_CONFIG_ADDR) != 0)
+		filters |= MANIFEST_ONLY_ADDRESSES;
+	if ((config & PT_CONFIG_CR3) != 0)
+		filters |= MANIFEST_ONLY_CR3;
+	if (m->paused)
+		filters |= MANIFEST_ONLY_BETWEEN;
+	return filters;
+}
+
 void manifest_init(struct manifest *m)
 {
 	*m = (struct manifest){

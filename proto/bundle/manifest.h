@@ -187,7 +187,10 @@ struct manifest {
 	char *pt_terms;		       /* "tsc,mtc,mtc_period=9,...", or NULL */
 	uint64_t pt_config;	       /* attr.config, or ABSENT */
 	bool trace_user, trace_kernel; /* not excluded by the attr */
-	uint32_t mtc_period; /* log2 of the CTC ticks between MTCs; UINT32_MAX: none or unknown */
+	bool tasks_only;	       /* only tasks that the recorder was asked for were traced */
+	bool paused;	      /* traced only between the events of others (attr.aux_start_paused) */
+	char *address_filter; /* only some addresses were traced: the filter, for people; or NULL */
+	uint32_t mtc_period;  /* log2 of the CTC ticks between MTCs; UINT32_MAX: none or unknown */
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* CPUID 0x15 EBX, EAX; 0: unknown */
 	bool noretcomp;
@@ -235,6 +238,18 @@ enum manifest_contents {
 };
 
 enum manifest_contents manifest_contents(const struct manifest *m);
+
+/* What of the execution a trace leaves out, by its configuration. Bits. */
+enum manifest_filter {
+	MANIFEST_ONLY_USER = 1,	     /* user code only */
+	MANIFEST_ONLY_KERNEL = 2,    /* the kernel's code only */
+	MANIFEST_ONLY_TASKS = 4,     /* only some tasks */
+	MANIFEST_ONLY_ADDRESSES = 8, /* only some addresses */
+	MANIFEST_ONLY_CR3 = 16,	     /* only one address space, by the processor */
+	MANIFEST_ONLY_BETWEEN = 32,  /* only between events of others, which pause the trace */
+};
+
+unsigned int manifest_filters(const struct manifest *m);
 /* The seams of the trace with index TRACE, and their number; NULL: there are none. */
 const struct manifest_seam *manifest_seams(const struct manifest *m, size_t trace, size_t *ret_n);
 

@@ -24,6 +24,9 @@
 #define SECTION_SIZE 16u
 /* PERF_ATTR_SIZE_VER0 */
 #define MIN_ATTR_SIZE 64u
+/* aux_action of struct perf_event_attr, and its first bit (since Linux 6.13). */
+#define AUX_ACTION_AT	 116u
+#define AUX_START_PAUSED 1u
 /* Bits of the word behind perf_event_attr.read_format. */
 #define ATTR_EXCLUDE_USER   (UINT64_C(1) << 4)
 #define ATTR_EXCLUDE_KERNEL (UINT64_C(1) << 5)
@@ -105,6 +108,10 @@ static int read_attr(struct perfdata *p, const struct header *h, size_t i,
 	a->exclude_user = flags & ATTR_EXCLUDE_USER;
 	a->exclude_kernel = flags & ATTR_EXCLUDE_KERNEL;
 	a->switches = flags & ATTR_CONTEXT_SWITCH;
+	if (h->attr_size - SECTION_SIZE >= AUX_ACTION_AT + sizeof(uint32_t)) {
+		bytes_in_init(&in, p->bytes + offset + AUX_ACTION_AT, sizeof(uint32_t));
+		a->start_paused = bytes_get_u32(&in) & AUX_START_PAUSED;
+	}
 	bytes_in_init(&in, p->bytes + offset + h->attr_size - SECTION_SIZE, SECTION_SIZE);
 	*ret_ids = get_section(&in);
 	a->n_ids = ret_ids->size / sizeof(uint64_t);

@@ -41,7 +41,8 @@ struct perfdata_attr {
 	uint64_t config;
 	struct perfrecord_layout layout;
 	bool exclude_user, exclude_kernel, switches;
-	size_t n_ids; /* of CPUs, or of CPUs times threads */
+	size_t n_ids;	   /* of CPUs, or of CPUs times threads */
+	bool start_paused; /* aux_start_paused: traces only between aux_resume and aux_pause */
 };
 
 struct perfdata_id {

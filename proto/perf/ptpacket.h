@@ -80,6 +80,12 @@ enum pt_ipbytes {
 #define PT_CONFIG_TSC	 (1ull << 10)
 #define PT_CONFIG_BRANCH (1ull << 13)
 #define PT_CONFIG_NOTNT	 (1ull << 55)
+/* Bits of IA32_RTIT_CTL that attr.config cannot have, but the configuration of a raw trace: OS,
+ * User, CR3Filter, and ADDR0_CFG to ADDR3_CFG. */
+#define PT_CONFIG_OS   (1ull << 2)
+#define PT_CONFIG_USER (1ull << 3)
+#define PT_CONFIG_CR3  (1ull << 7)
+#define PT_CONFIG_ADDR (0xffffull << 32)
 
 /* MODE leaves, bits 7:5 of the payload. */
 #define PT_MODE_LEAF_MASK  0xe0

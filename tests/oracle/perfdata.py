@@ -44,6 +44,7 @@ SYNTHETIC = {
     "notsctasks": (0, ["thread-uncertain"]),
     "noswitches": (insns(20), ["thread-uncertain"]),
     "every": (None, ["aux-truncated", "sideband-lost", "thread-uncertain"]),
+    "filter": (insns(5), ["filtered"]), "paused": (insns(5), ["filtered"]),
     "hole": (None, ["head", "trace-missing"]),
 }
 

@@ -84,6 +84,8 @@ def events(text):
     image's; of each thread its transactions and its stack; then a line a count."""
     r = json.loads(text)
     lines = [" ".join(["errata", *r["errata"]]) + "\n"]
+    if r["configuration"]["filters"]:
+        lines.append(" ".join(["filters", *r["configuration"]["filters"]]) + "\n")
     for name in EVENTS:
         for e in r[name]:
             lines.append(" ".join([name, *(f"{k}={number(v)}" for k, v in e.items()

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include "proto/base.h"
 #include "proto/perf/perfdata.h"
 #include "proto/perf/perfrecord.h"
+#include "proto/perf/ptpacket.h"
 
 #define HEADER_SIZE    104u
 #define ATTR_SIZE      128u
@@ -242,6 +244,7 @@ static void put_info(const struct make_perfdata *how, struct bytes_out *out)
 				    2,
 				    30,
 				    0};
+	char filter[64] = ""; /* padded to whole words */
 	unsigned n = how->words ? how->words : 17;
 	size_t start = out->size;
 
@@ -249,7 +252,11 @@ static void put_info(const struct make_perfdata *how, struct bytes_out *out)
 	bytes_put_u32(out, how->kind ? how->kind : 1);
 	bytes_put_u32(out, 0);
 	for (unsigned i = 0; i < n && i < ARRAY_SIZE(words); i++)
-		bytes_put_u64(out, words[i]);
+		bytes_put_u64(out, i == 16 && how->filter ? strlen(how->filter) : words[i]);
+	if (how->filter) {
+		snprintf(filter, sizeof(filter), "%s", how->filter);
+		bytes_put_block(out, filter, sizeof(filter));
+	}
 	end_record(out, start);
 }
 
@@ -333,6 +340,11 @@ static int put_data(const struct make_perfdata *how, struct bytes_out *out)
 	return r;
 }
 
+static uint64_t pt_config(const struct make_perfdata *how)
+{
+	return (how->no_tsc ? 0 : MAKE_CONFIG) | (how->no_tnt ? PT_CONFIG_NOTNT : 0);
+}
+
 static void put_attr(const struct make_perfdata *how, size_t i, struct bytes_out *out)
 {
 	static const uint64_t exclude_kernel = 1 << 5, sample_id_all = 1 << 18;
@@ -341,12 +353,13 @@ static void put_attr(const struct make_perfdata *how, size_t i, struct bytes_out
 
 	bytes_put_u32(out, pt ? MAKE_PMU : PERF_TYPE_SOFTWARE);
 	bytes_put_u32(out, ATTR_SIZE);
-	bytes_put_u64(out, pt ? (how->no_tsc ? 0 : MAKE_CONFIG) : PERF_COUNT_SW_DUMMY);
+	bytes_put_u64(out, pt ? pt_config(how) : PERF_COUNT_SW_DUMMY);
 	bytes_put_u64(out, 1);
 	bytes_put_u64(out, sample_type(how, i));
 	bytes_put_u64(out, 0);
 	bytes_put_u64(out, (how->recorded.kernel ? 0 : exclude_kernel) |
 				   (how->no_sample_id ? 0 : sample_id_all));
+	rest[116 - 48] = pt && how->start_paused; /* attr.aux_action */
 	bytes_put_block(out, rest, sizeof(rest));
 	/* Behind all ids: the offset of this event's ids. */
 	bytes_put_u64(out, HEADER_SIZE + n_attrs(how) * ENTRY_SIZE + i * 8);
@@ -472,6 +485,9 @@ static const struct {
 	{"pieces", {.recorded = {.rounds = 20, .n_cpus = 2}, .pieces = 5}},
 	{"overlap", {.recorded = {.rounds = 40, .rounds_per_psb = 4}, .pieces = 2, .overlap = 150}},
 	{"hole", {.recorded = {.rounds = 40, .rounds_per_psb = 4}, .pieces = 2, .hole = 40}},
+	{"notnt", {.recorded = {.rounds = 5}, .no_tnt = true}},
+	{"filter", {.recorded = {.rounds = 5}, .filter = "filter main @ /usr/bin/loop"}},
+	{"paused", {.recorded = {.rounds = 5}, .start_paused = true}},
 	{"compressed", {.recorded = {.rounds = 5}, .compression = MAKE_COMPRESSED}},
 	{"compressed2",
 	 {.recorded = {.rounds = 5}, .compression = MAKE_COMPRESSED2, .every_record = true}},

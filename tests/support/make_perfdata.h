@@ -36,6 +36,9 @@ struct make_perfdata {
 	uint32_t kind;		 /* of the trace, enum auxtrace_type; 0: Intel PT */
 	unsigned words;		 /* of AUXTRACE_INFO; 0: 17 */
 	bool no_tsc;		 /* in attr.config */
+	bool no_tnt;		 /* the same, although the trace has TNT packets */
+	bool start_paused;	 /* in attr.aux_action */
+	const char *filter;	 /* of addresses; NULL: none */
 	bool no_info, no_trace;	 /* no AUXTRACE_INFO, no AUXTRACE */
 	bool unfinished;	 /* perf record was killed */
 	bool task_switches;	 /* SWITCH records, as events of one program have them */

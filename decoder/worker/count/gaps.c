@@ -394,6 +394,24 @@ static int add_note(struct windows *w, const struct manifest_note *note)
 	return add_within(w, &window, &gap, text);
 }
 
+/* What ran outside of a filter is not in the trace, whatever the coverage of its bytes is. Filters
+ * for privilege levels and tasks are no gap: a report says what it is about. */
+static int add_filters(struct gaps *g, const struct manifest *m)
+{
+	const unsigned int filters = manifest_filters(m);
+	const struct gap gap = gaps_blank(FAULT_FILTERED);
+	char text[512];
+
+	if (!(filters & (MANIFEST_ONLY_ADDRESSES | MANIFEST_ONLY_CR3 | MANIFEST_ONLY_BETWEEN)))
+		return 0;
+	snprintf(text, sizeof(text), "only a part of what ran is in the trace:%s%s%s%s%.300s",
+		 filters & MANIFEST_ONLY_CR3 ? " one address space (CR3)" : "",
+		 filters & MANIFEST_ONLY_BETWEEN ? " while other events did not pause it" : "",
+		 filters & MANIFEST_ONLY_ADDRESSES ? " some addresses" : "",
+		 m->address_filter ? ", " : "", m->address_filter ? m->address_filter : "");
+	return gaps_add(g, &gap, text);
+}
+
 int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns,
 		       bool partial)
 {
@@ -410,6 +428,8 @@ int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *b
 	find_new_rings(w, partial);
 	if (manifest_contents(m) != MANIFEST_BRANCHES)
 		result = gaps_add(g, &less, NULL);
+	if (result == 0)
+		result = add_filters(g, m);
 	bad.count = r->bad_records;
 	if (r->bad_records > 0 && result == 0)
 		result = gaps_add(g, &bad, NULL);

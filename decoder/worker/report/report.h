@@ -84,6 +84,8 @@ void report_string_cut(struct json_writer *w, const char *key, const char *v, si
  * "FILE" for FUNCTIONS_WHOLE_IMAGE. */
 void report_unnamed(struct json_writer *w, const char *key, const char *path, uint64_t address,
 		    uint64_t offset);
+/* The list "filters": what of the execution the configuration leaves out; null: unknown. */
+void report_filters(struct json_writer *w, const struct manifest *m);
 /* An element of "cut": of TOTAL elements of WHAT only KEPT are written. Writes nothing if KEPT is
  * TOTAL. */
 void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total);

@@ -164,6 +164,7 @@ void report_configuration(const struct report *r, struct json_writer *w)
 	json_begin_object(w, "configuration");
 	write_string(w, "source", m->source);
 	write_contents(w, m);
+	report_filters(w, m);
 	json_begin_object(w, "attr");
 	report_hex(w, "config", m->pt_config);
 	write_string(w, "terms", m->pt_terms);

@@ -63,6 +63,29 @@ void report_ids(struct json_writer *w, const struct timeline_thread *process,
 	report_u64(w, "tid", thread ? thread->tid : MANIFEST_ABSENT);
 }
 
+void report_filters(struct json_writer *w, const struct manifest *m)
+{
+	static const struct {
+		enum manifest_filter filter;
+		const char *name;
+	} names[] = {
+		{MANIFEST_ONLY_USER, "user"},	     {MANIFEST_ONLY_KERNEL, "kernel"},
+		{MANIFEST_ONLY_TASKS, "tasks"},	     {MANIFEST_ONLY_ADDRESSES, "addresses"},
+		{MANIFEST_ONLY_CR3, "addressSpace"}, {MANIFEST_ONLY_BETWEEN, "betweenEvents"},
+	};
+	const unsigned int filters = manifest_filters(m);
+
+	if (m->pt_config == MANIFEST_ABSENT) {
+		json_null(w, "filters");
+		return;
+	}
+	json_begin_array(w, "filters");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (filters & names[i].filter)
+			json_string(w, NULL, names[i].name);
+	json_end_array(w);
+}
+
 void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
 {
 	if (kept >= total)

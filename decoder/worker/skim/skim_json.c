@@ -217,6 +217,7 @@ static void write_totals(const struct out *o)
 	if (manifest_contents(m) != MANIFEST_BRANCHES)
 		json_string(o->w, "contents",
 			    manifest_contents(m) == MANIFEST_TARGETS ? "targets" : "events");
+	report_filters(o->w, m);
 	json_u64(o->w, "traceBytes", bytes);
 	json_u64(o->w, "samples", sum.samples);
 	write_counts(o, &sum);

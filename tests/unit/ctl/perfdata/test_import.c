@@ -194,6 +194,35 @@ static void import_manifest_has_what_the_file_says(void **state)
 	assert_true(m->cpus[0].tid == MANIFEST_ANY);
 }
 
+static void import_filters_are_known(void **state)
+{
+	static const struct {
+		const char *kind;
+		unsigned int filters;
+	} cases[] = {
+		{"plain", MANIFEST_ONLY_USER | MANIFEST_ONLY_TASKS},
+		{"kernel", MANIFEST_ONLY_TASKS},
+		{"filter", MANIFEST_ONLY_USER | MANIFEST_ONLY_TASKS | MANIFEST_ONLY_ADDRESSES},
+		{"paused", MANIFEST_ONLY_USER | MANIFEST_ONLY_TASKS | MANIFEST_ONLY_BETWEEN},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP(bundle_freep) struct bundle *b = imported(cases[i].kind);
+
+		assert_int_equal(manifest_filters(bundle_manifest(b)), cases[i].filters);
+	}
+}
+
+/* Whatever the packets are, perf said that there are no TNT packets. */
+static void import_without_tnt_is_of_targets(void **state)
+{
+	CLEANUP(bundle_freep) struct bundle *b = imported("notnt");
+
+	(void)state;
+	assert_int_equal(manifest_contents(bundle_manifest(b)), MANIFEST_TARGETS);
+}
+
 static void import_thread_is_of_any_cpu(void **state)
 {
 	CLEANUP(bundle_freep) struct bundle *b = imported("thread");
@@ -524,6 +553,8 @@ int main(void)
 		cmocka_unit_test(import_every_kind_has_the_whole_trace),
 		cmocka_unit_test(import_records_come_out_as_they_were),
 		cmocka_unit_test(import_manifest_has_what_the_file_says),
+		cmocka_unit_test(import_filters_are_known),
+		cmocka_unit_test(import_without_tnt_is_of_targets),
 		cmocka_unit_test(import_thread_is_of_any_cpu),
 		cmocka_unit_test(import_timeless_records_have_an_order),
 		cmocka_unit_test(import_images_come_from_the_sysroot_only),
