@@ -107,7 +107,8 @@ static const struct verb VERBS[] = {
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
 	 "         [--deadline=TIME] [--threads=N] [--memory=SIZE] [--skim=psb|tip]\n"
 	 "         [--repeat=N] [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
-	 "         [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR]\n"
+	 "         [--no-installed-symbols] [--debuginfod] [--no-names] [--worker=PATH]\n"
+	 "         [--sysroot=DIR]\n"
 	 "         BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
@@ -128,6 +129,7 @@ static const struct verb VERBS[] = {
 	 "        --lines          add source lines and inlined functions, from DWARF\n"
 	 "        --symbols        look for symbols and DWARF in files below DIR, by build ID or\n"
 	 "                         path (up to 8 times)\n"
+	 "        --no-installed-symbols  do not look in /usr/lib/debug, which comes last\n"
 	 "        --debuginfod     ask the servers of $DEBUGINFOD_URLS as well\n"
 	 "        --no-names       skip symbol tables; use this if one of them crashes the\n"
 	 "                         decoder\n"},

@@ -179,14 +179,14 @@ static void set_request(struct decode_request *q, const struct calls_source *sou
 	q->options.view = WORKER_VIEW_CALLS;
 	q->options.report_limit = 0;
 	q->options.no_symbols = source->no_names;
-	q->options.debug = source->n_symbols > 0 || source->debuginfod;
+	q->options.debug = !source->no_names;
 	q->options.threads = source->threads;
 	if (source->memory > 0)
 		q->options.memory_limit = source->memory;
 	q->bundle = source->operand;
 	q->worker = source->worker;
 	q->sysroot = source->sysroot;
-	assert(source->n_symbols <= DEBUG_FILES_MAX_DIRS);
+	assert(source->n_symbols <= DECODE_MAX_SYMBOLS);
 	for (; q->n_symbols < source->n_symbols; q->n_symbols++)
 		q->symbols[q->n_symbols] = source->symbols[q->n_symbols];
 	q->debuginfod = source->debuginfod;

@@ -27,7 +27,7 @@ struct calls_source {
 	const char *operand; /* an ID, `latest', or a file: a bundle or a perf.data */
 	const char *worker;  /* path of ptsnap-decode; NULL: the usual one */
 	const char *sysroot; /* of a perf.data's files; NULL: none */
-	const char *symbols[DEBUG_FILES_MAX_DIRS]; /* directories with debug files */
+	const char *symbols[DECODE_MAX_SYMBOLS]; /* directories with debug files */
 	size_t n_symbols;
 	bool debuginfod;
 	bool no_names;	  /* read no symbol tables */

@@ -8,38 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/run/debug_files.h"
 #include "decoder/run/worker_run.h"
 
 #include "ctl/decode/decode_option.h"
 
 struct bundle;
-
-/* --- Files in the directories of --symbols --- */
-
-struct debug_files {
-	int dirs[DEBUG_FILES_MAX_DIRS]; /* owned, opened with O_PATH */
-	size_t n;
-	int fd;		   /* owned: the file of the last answer, or -EBADF */
-	bool without_path; /* the kernel has no openat2(2): no file was looked for by path */
-};
-
-void debug_files_init(struct debug_files *d);
-void debug_files_done(struct debug_files *d);
-/* 0; -E2BIG: there are DEBUG_FILES_MAX_DIRS already; -errno of opening the directory. */
-int debug_files_add(struct debug_files *d, const char *directory);
-/* Opens the file PATH of any directory. Results as debug_files_find(). */
-int debug_files_open(struct debug_files *d, const char *path, int *ret_fd, uint64_t *ret_size);
-/*
- * Finds the file for a program with the build id ID (1 to 20 bytes; with another size there is no
- * file) that was mapped from PATH (NULL: unknown). Both may come from a stranger; ptsnap-decode
- * checks that the file is of the same build. The directories are searched in their order, first for
- * .build-id/XX/YYYY.debug and .build-id/XX/YYYY, wherever links lead, then for PATH.debug and PATH
- * (without " (deleted)"), where no link leads out of the directory. A PATH that is not absolute or
- * contains ".." is not searched. Only regular files that are not empty are found. *ret_fd is
- * borrowed until the next call. 0 or -ENOENT.
- */
-int debug_files_find(struct debug_files *d, const uint8_t *id, size_t id_size, const char *path,
-		     int *ret_fd, uint64_t *ret_size);
 
 /* --- Files from the servers of $DEBUGINFOD_URLS, which the program debuginfod-find(1) fetches and
  * caches --- */
@@ -71,6 +45,7 @@ const char *debuginfod_find(struct debuginfod *d, const uint8_t *id, size_t id_s
 struct answers {
 	uint64_t absent; /* images that were asked for */
 	struct debug_files files;
+	bool asked_for_files; /* the user named directories */
 	bool by_net;
 	struct debuginfod servers;
 	int bundle_fd; /* borrowed */

@@ -159,6 +159,7 @@ enum {
 	OWN_LINES,
 	OWN_NO_NAMES,
 	OWN_SYMBOLS,
+	OWN_NOT_INSTALLED,
 	OWN_DEBUGINFOD,
 	OWN_SHOW,
 	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
@@ -192,6 +193,7 @@ static const struct option OWN[] = {
 	{"lines", no_argument, NULL, OWN_LINES},
 	{"no-names", no_argument, NULL, OWN_NO_NAMES},
 	{"symbols", required_argument, NULL, OWN_SYMBOLS},
+	{"no-installed-symbols", no_argument, NULL, OWN_NOT_INSTALLED},
 	{"debuginfod", no_argument, NULL, OWN_DEBUGINFOD},
 };
 
@@ -333,6 +335,7 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 		}
 		q->symbols[q->n_symbols++] = optarg;
 		return true;
+	case OWN_NOT_INSTALLED: q->not_installed = true; return true;
 	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
 	default: break;
 	}
@@ -493,6 +496,7 @@ int decode_request_parse(struct decode_request *q, int argc, char **argv)
 	if (q->settings->quiet && (o->show & WORKER_SHOW_PTXED))
 		o->show |= WORKER_SHOW_QUIET;
 	o->kernel_start = q->raw.pevents.kernel_start;
-	o->debug = q->n_symbols > 0 || q->debuginfod;
+	o->debug = q->n_symbols > 0 || q->debuginfod ||
+		   (!q->not_installed && !o->no_symbols && decode_has_names(o));
 	return check_form(q, argc - optind, raw);
 }

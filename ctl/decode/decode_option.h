@@ -34,7 +34,7 @@ bool show_option_check(const struct show_options *s, enum worker_view view);
 
 /* --- All options --- */
 
-#define DEBUG_FILES_MAX_DIRS 8u /* directories of --symbols */
+#define DECODE_MAX_SYMBOLS 8u /* directories of --symbols */
 
 struct decode_request {
 	struct settings *settings;
@@ -44,8 +44,9 @@ struct decode_request {
 	const char *sysroot; /* the root of a perf.data's files, or NULL */
 	uint64_t max_errors; /* UINT64_MAX: no limit */
 	struct show_options show;
-	const char *symbols[DEBUG_FILES_MAX_DIRS]; /* directories */
+	const char *symbols[DECODE_MAX_SYMBOLS]; /* directories */
 	size_t n_symbols;
+	bool not_installed; /* files that are installed on this host are not looked for */
 	bool debuginfod;
 	struct raw raw;
 };

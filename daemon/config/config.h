@@ -88,6 +88,7 @@ struct config {
 	uint64_t ring_budget;	      /* bytes; 0: the source's default */
 	uint64_t timeline_max;	      /* bytes */
 	const char *metrics_file;     /* NULL: none */
+	const char *debug_directory;  /* with separate files of symbols; NULL: none */
 	uint64_t decode_timeout_usec;
 	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
 	bool source_lines;	/* reports have source lines, from DWARF */

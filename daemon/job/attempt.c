@@ -44,6 +44,7 @@ struct decode_options attempt_options(const struct config *c, const struct attem
 		.has_deadline = a->deadline_ns != ENTRY_ABSENT,
 		.deadline_ns = a->deadline_ns,
 		.no_symbols = !a->symbols,
+		.debug = c->debug_directory && a->symbols,
 		.lines = a->lines,
 		.lines_ns = c->decode_timeout_usec * 1000u / LINES_PART,
 	};

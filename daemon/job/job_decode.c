@@ -103,6 +103,7 @@ static void run_decoder(struct job *job, struct tried *a)
 		.timeout_usec = a->attempt.timeout_usec,
 		.progress = on_progress,
 		.image = job_on_image,
+		.debug = job_on_debug,
 		.keep = job_on_keep,
 		.userdata = job,
 		.cancel_fd = job->cancel_fd,
@@ -120,7 +121,12 @@ static void run_decoder(struct job *job, struct tried *a)
 	job_tell_progress(job, JOB_DECODE, 0);
 	w.bundle_fd = bundle;
 	w.output_fd = job->report_fd;
+	debug_files_init(&job->debug_files);
+	/* A host without debug packages has no such directory. */
+	if (c->debug_directory)
+		(void)debug_files_add(&job->debug_files, c->debug_directory);
 	a->result = worker_run(&w, &a->outcome);
+	debug_files_done(&job->debug_files);
 	if (job->said.n == 0) {
 		job->said = a->outcome.said;
 		job->said_failed = a->result != 0;

@@ -63,6 +63,16 @@ int job_on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size
 	return 0;
 }
 
+int job_on_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		 int *ret_fd, uint64_t *ret_size)
+{
+	struct job *job = userdata;
+	const struct manifest *m = &job->evidence->manifest;
+	const char *path = image < m->n_images ? m->images[image].path : NULL;
+
+	return debug_files_find(&job->debug_files, build_id, id_size, path, ret_fd, ret_size);
+}
+
 /* Makes room for one more piece; false: the limits do not allow it. */
 static bool make_room(struct job *job, struct job_needed *n)
 {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "daemon/job/job.h"
+#include "decoder/run/debug_files.h"
 #include "proto/base.h"
 
 /* The most pieces of all images together that a decoder can make a job remember. */
@@ -40,15 +41,16 @@ struct job {
 	uint64_t deadline_ns;	  /* ENTRY_ABSENT: none */
 	int bundle_fd, report_fd; /* memory files */
 	bool bundle_stored, report_stored;
-	uint64_t dark_ns;	   /* as in struct job_result */
-	int error;		   /* as in struct job_result */
-	struct worker_said said;   /* as in struct job_result */
-	bool said_failed;	   /* as in struct job_result */
-	uint64_t members_bytes;	   /* of the bundle, before its manifest */
-	struct job_needed *needed; /* one for each image; NULL until decoding begins */
-	size_t needed_capacity;	   /* sum over all images */
-	uint64_t needed_refused;   /* pieces that were beyond the image or too many */
-	bool needed_known;	   /* the decoder came to the trace's end: nothing else is needed */
+	uint64_t dark_ns;		/* as in struct job_result */
+	int error;			/* as in struct job_result */
+	struct worker_said said;	/* as in struct job_result */
+	bool said_failed;		/* as in struct job_result */
+	uint64_t members_bytes;		/* of the bundle, before its manifest */
+	struct debug_files debug_files; /* while a decoder runs */
+	struct job_needed *needed;	/* one for each image; NULL until decoding begins */
+	size_t needed_capacity;		/* sum over all images */
+	uint64_t needed_refused;	/* pieces that were beyond the image or too many */
+	bool needed_known; /* the decoder came to the trace's end: nothing else is needed */
 };
 
 /* job_thread.c, for the thread: */
@@ -84,6 +86,8 @@ int job_recover(struct job *job);
 int job_begin_images(struct job *job);
 /* For worker_run. */
 int job_on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size);
+int job_on_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		 int *ret_fd, uint64_t *ret_size);
 void job_on_keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
 /* Forgets what the decoder said so far: a decoder that failed cannot be relied on. */
 void job_forget_needed(struct job *job);

@@ -21,6 +21,7 @@
 #include "daemon/base/log.h"
 #include "daemon/job/attempt.h"
 #include "daemon/store/imagestore.h"
+#include "decoder/run/debug_files.h"
 #include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -52,8 +53,9 @@ struct remake_work {
 	const struct config *config;
 	struct imagestore *images;
 	struct remake_task task;
-	int done_fd, cancel_fd; /* eventfds; borrowed */
-	int image_fd;		/* the image that the decoder got last */
+	int done_fd, cancel_fd;		/* eventfds; borrowed */
+	int image_fd;			/* the image that the decoder got last */
+	struct debug_files debug_files; /* while a decoder runs */
 	int report_fd;
 	int result;
 	struct worker_outcome outcome;
@@ -84,6 +86,16 @@ static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_s
 	return r;
 }
 
+/* The path of IMAGE, which the bundle's manifest has, is not read here: only build ids count. */
+static int on_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		    int *ret_fd, uint64_t *ret_size)
+{
+	struct remake_work *work = userdata;
+
+	(void)image;
+	return debug_files_find(&work->debug_files, build_id, id_size, NULL, ret_fd, ret_size);
+}
+
 /* Makes one attempt. The decoder has one thread, so that a user who asks for reports again and
  * again takes one CPU only. */
 static int try(struct remake_work *work, const struct attempt *a)
@@ -97,6 +109,7 @@ static int try(struct remake_work *work, const struct attempt *a)
 			    .options = attempt_options(c, a)},
 		.timeout_usec = a->timeout_usec,
 		.image = on_image,
+		.debug = on_debug,
 		.userdata = work,
 		.cancel_fd = work->cancel_fd,
 	};
@@ -123,12 +136,16 @@ static void *remake_main(void *userdata)
 	uint64_t began = now_usec(CLOCK_MONOTONIC), one = 1;
 	struct attempt a;
 
+	debug_files_init(&work->debug_files);
+	if (work->config->debug_directory)
+		(void)debug_files_add(&work->debug_files, work->config->debug_directory);
 	attempt_first(work->config, ENTRY_ABSENT, &a);
 	do
 		work->result = try(work, &a);
 	while (attempt_next(work->config, &a, work->result, &work->outcome,
 			    now_usec(CLOCK_MONOTONIC) - began, ENTRY_ABSENT, false, &a));
 	work->image_fd = close_fd(work->image_fd);
+	debug_files_done(&work->debug_files);
 	(void)!write(work->done_fd, &one, sizeof(one));
 	return NULL;
 }

@@ -6,10 +6,6 @@ check_PROGRAMS += tests/unit/ctl/calls/test_calls_read
 tests_unit_ctl_calls_test_calls_read_SOURCES = tests/unit/ctl/calls/test_calls_read.c
 tests_unit_ctl_calls_test_calls_read_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)
 
-check_PROGRAMS += tests/unit/ctl/decode/test_debug_files
-tests_unit_ctl_decode_test_debug_files_SOURCES = tests/unit/ctl/decode/test_debug_files.c
-tests_unit_ctl_decode_test_debug_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
-tests_unit_ctl_decode_test_debug_files_LDADD = $(ctl_test_libs)
 
 check_PROGRAMS += tests/unit/ctl/decode/test_debuginfod
 tests_unit_ctl_decode_test_debuginfod_SOURCES = tests/unit/ctl/decode/test_debuginfod.c

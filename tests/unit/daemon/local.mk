@@ -79,9 +79,11 @@ tests_unit_daemon_record_test_intake_LDADD = $(TEST_DAEMON_LIBS)
 noinst_PROGRAMS += tests/unit/daemon/job/fake_decoder
 tests_unit_daemon_job_fake_decoder_SOURCES = tests/unit/daemon/job/fake_decoder.c
 tests_unit_daemon_job_fake_decoder_LDADD = proto/libptproto.a
-tests_unit_daemon_job_test_remake_SOURCES = tests/unit/daemon/job/test_remake.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_job_test_remake_SOURCES = tests/unit/daemon/job/test_remake.c \
+	tests/unit/daemon/job/debug_directory.h $(TEST_DAEMON_DIR)
 tests_unit_daemon_job_test_remake_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_job_test_job_decode_SOURCES = tests/unit/daemon/job/test_job_decode.c
+tests_unit_daemon_job_test_job_decode_SOURCES = tests/unit/daemon/job/test_job_decode.c \
+	tests/unit/daemon/job/debug_directory.h
 tests_unit_daemon_job_test_job_decode_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_job_test_job_entry_SOURCES = tests/unit/daemon/job/test_job_entry.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_job_test_job_entry_LDADD = $(TEST_DAEMON_LIBS)

@@ -14,6 +14,7 @@ check_PROGRAMS += \
 	tests/unit/proto/test_memfd \
 	tests/unit/proto/perf/test_perfdata \
 	tests/unit/proto/perf/test_perfrecord \
+	tests/unit/decoder/run/test_debug_files \
 	tests/unit/decoder/run/test_worker \
 	tests/unit/decoder/run/test_worker_socket
 # Run by test_worker, which finds it beside itself.
@@ -58,6 +59,9 @@ tests_unit_proto_perf_test_perfdata_SOURCES = tests/unit/proto/perf/test_perfdat
 tests_unit_proto_perf_test_perfdata_LDADD = $(TEST_PROTO_LIBS) $(ZSTD_LIBS)
 tests_unit_proto_perf_test_perfrecord_SOURCES = tests/unit/proto/perf/test_perfrecord.c
 tests_unit_proto_perf_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_decoder_run_test_debug_files_SOURCES = tests/unit/decoder/run/test_debug_files.c
+tests_unit_decoder_run_test_debug_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
+tests_unit_decoder_run_test_debug_files_LDADD = $(TEST_RUN_LIBS)
 tests_unit_decoder_run_test_worker_SOURCES = tests/unit/decoder/run/test_worker.c \
 	tests/unit/decoder/run/fake_worker.h
 tests_unit_decoder_run_test_worker_LDADD = $(TEST_RUN_LIBS)

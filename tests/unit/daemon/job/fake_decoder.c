@@ -55,14 +55,14 @@ static void hang(void)
 	_exit(95);
 }
 
-/* Asks for IMAGE. Returns the error in the answer. */
-static int ask(uint32_t image)
+/* Asks with M. Returns the error in the answer. */
+static int ask_with(struct worker_message m)
 {
 	struct worker_image answer = {.error = -EIO};
 	size_t size, n_fds = 0;
 	int fd = -1;
 
-	say((struct worker_message){.kind = WORKER_IMAGE, .image = image});
+	say(m);
 	if (channel_receive(CHANNEL_FD, &answer, sizeof(answer), &size, &fd, 1, &n_fds) != 0)
 		_exit(97);
 	/* No descriptor of an image may be writable. */
@@ -71,6 +71,20 @@ static int ask(uint32_t image)
 	if (n_fds == 1)
 		close(fd);
 	return answer.error;
+}
+
+static int ask(uint32_t image)
+{
+	return ask_with((struct worker_message){.kind = WORKER_IMAGE, .image = image});
+}
+
+/* Asks for the file with symbols of IMAGE whose build id has BYTE four times. */
+static int ask_for_debug(uint32_t image, uint8_t byte)
+{
+	struct worker_message m = {.kind = WORKER_DEBUG, .image = image, .build_id_size = 4};
+
+	memset(m.build_id, byte, m.build_id_size);
+	return ask_with(m);
 }
 
 /* Writes as much as the output takes. The recorder limits the output to much less than memory. */
@@ -151,6 +165,12 @@ static void behave(const char *how)
 		report(with_lines ? "lines" : "none");
 	} else if (strcmp(how, "hurry") == 0) {
 		report(in_hurry ? "hurry" : "none");
+	} else if (strcmp(how, "named") == 0) {
+		bool found = ask_for_debug(0, 0xab) == 0 && ask_for_debug(1, 0xab) == 0;
+
+		if (ask_for_debug(0, 0xcd) != -ENOENT || ask_for_debug(UINT32_MAX, 0xcd) != -ENOENT)
+			_exit(91);
+		report(found ? "named" : "none");
 	} else if (strcmp(how, "debug") == 0) {
 		say((struct worker_message){.kind = WORKER_DEBUG, .build_id_size = 20});
 		hang();

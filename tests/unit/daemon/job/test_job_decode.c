@@ -21,6 +21,7 @@
 #include "proto/memfd.h"
 #include "tests/support/beside.h"
 #include "tests/support/child.h"
+#include "tests/unit/daemon/job/debug_directory.h"
 
 #define IMAGE_BYTES 0x1000u
 
@@ -255,6 +256,23 @@ static void job_decode_with_source_lines_asks_for_them(void **state)
 	assert_report(s, "none");
 }
 
+/* An attempt without names asks for none. */
+static void job_decode_with_a_debug_directory_hands_over_its_files(void **state)
+{
+	struct setting *s = *state;
+	char dir[64];
+
+	make_debug_directory(dir);
+	s->config.debug_directory = dir;
+	assert_int_equal(decode(s, "named exit"), 0);
+	assert_report(s, "named");
+	assert_int_equal(decode(s, "crash named"), -EIO);
+	remove_debug_directory(dir);
+	s->config.debug_directory = "/nonexistent";
+	assert_int_equal(decode(s, "named exit"), 0);
+	assert_report(s, "none");
+}
+
 static void job_decode_where_nobody_listens_says_so(void **state)
 {
 	struct setting *s = *state;
@@ -281,6 +299,7 @@ int main(void)
 		CASE(job_decode_cancelled_is_not_tried_again),
 		CASE(job_decode_asked_for_what_is_not_there_goes_on),
 		CASE(job_decode_with_source_lines_asks_for_them),
+		CASE(job_decode_with_a_debug_directory_hands_over_its_files),
 		CASE(job_decode_where_nobody_listens_says_so),
 	};
 

@@ -17,6 +17,7 @@
 
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "tests/unit/daemon/job/debug_directory.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
 #define BOOT "abcdef01-2345-6789-abcd-ef0123456789"
@@ -151,6 +152,20 @@ static void remake_begin_with_source_lines_asks_for_them(void **state)
 	assert_report(s, e->id, 1001, "none");
 }
 
+static void remake_begin_with_a_debug_directory_hands_over_its_files(void **state)
+{
+	struct setting *s = *state;
+	const struct entry *e = snapshot(s, "named none");
+	char dir[64];
+
+	make_debug_directory(dir);
+	s->config.debug_directory = dir;
+	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
+	run_until(s, 1);
+	assert_report(s, e->id, 1001, "named");
+	remove_debug_directory(dir);
+}
+
 static void remake_begin_makes_it_for_that_uid_and_remembers_it(void **state)
 {
 	struct setting *s = *state;
@@ -281,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		REMAKE_TEST(remake_begin_makes_it_for_that_uid_and_remembers_it),
 		REMAKE_TEST(remake_begin_with_source_lines_asks_for_them),
+		REMAKE_TEST(remake_begin_with_a_debug_directory_hands_over_its_files),
 		REMAKE_TEST(remake_begin_lets_users_wait_and_each_of_them_once),
 		REMAKE_TEST(remake_begin_of_too_many_is_busy),
 		REMAKE_TEST(remake_remembers_so_many_and_the_last_used_ones),

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/decode/answers.h"
+#include "decoder/run/debug_files.h"
 #include "proto/base.h"
 #include "tests/support/beside.h"
 
