@@ -22,6 +22,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/tally_private.h \
 	decoder/worker/count/tally_quick.c \
 	decoder/worker/count/tally_steps.c \
+	decoder/worker/count/tally_waits.c \
 	decoder/worker/replay/contexts.c \
 	decoder/worker/replay/cpu_replay.c \
 	decoder/worker/replay/permit.c decoder/worker/replay/permit.h \

@@ -48,11 +48,27 @@ static int number_new(struct durations_list *l, uint32_t *number)
 	return 0;
 }
 
-int durations_add(struct durations_list *l, uint32_t *number, uint64_t ticks, uint64_t off,
-		  uint64_t tsc, const struct timeline_thread *thread)
+/* CALL without its waits. */
+static void add_slow(struct durations *d, const struct durations_call *call)
+{
+	const uint64_t took = call->ticks - MIN_OF(call->waited, call->ticks - 1);
+	const unsigned octave =
+		MIN_OF(63u - (unsigned)__builtin_clzll(took), DURATIONS_OCTAVES - 1);
+	struct durations_slow *slow = &d->slow[octave];
+
+	slow->n++;
+	slow->last = MAX_OF(slow->last, call->tsc + call->ticks);
+	if (took > d->slowest.ticks) {
+		d->slowest = *call;
+		d->slowest.ticks = took;
+	}
+}
+
+int durations_add(struct durations_list *l, uint32_t *number, const struct durations_call *call)
 {
 	struct durations *d;
 
+	assert(call->ticks > 0);
 	if (*number == 0 && l->n == DURATIONS_MAX) {
 		l->refused++;
 		return 0;
@@ -61,15 +77,28 @@ int durations_add(struct durations_list *l, uint32_t *number, uint64_t ticks, ui
 		return -ENOMEM;
 	d = &l->list[*number - 1];
 	d->n++;
-	d->off += off;
-	d->counts[bucket_of(ticks)]++;
-	if (ticks > d->max) {
-		d->max = ticks;
-		d->max_tsc = tsc;
-		d->max_off = off;
-		d->max_thread = thread;
+	d->off += call->off;
+	d->counts[bucket_of(call->ticks)]++;
+	if (call->ticks > d->max) {
+		d->max = call->ticks;
+		d->max_tsc = call->tsc;
+		d->max_off = call->off;
+		d->max_thread = call->thread;
 	}
+	add_slow(d, call);
 	return 0;
+}
+
+uint64_t durations_slower(const struct durations *d, unsigned octave, uint64_t *ret_last)
+{
+	uint64_t n = 0;
+
+	*ret_last = 0;
+	for (unsigned i = octave; i < DURATIONS_OCTAVES; i++) {
+		n += d->slow[i].n;
+		*ret_last = MAX_OF(*ret_last, d->slow[i].last);
+	}
+	return n;
 }
 
 uint64_t durations_quantile(const struct durations *d, uint64_t all, unsigned permille)

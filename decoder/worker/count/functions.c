@@ -106,6 +106,7 @@ static int intern(struct functions *f, const struct function *fn, uint32_t *ret)
 			slot = find_slot(f, fn->image, fn->offset);
 		}
 		f->list[f->n] = *fn;
+		f->list[f->n].first = f->now;
 		*slot = (uint32_t)f->n++;
 	}
 	*ret = *slot;

@@ -37,6 +37,7 @@ struct function {
 	const char *name;      /* borrowed; NULL: no symbol */
 	uint64_t address;      /* of its start where the function was first met */
 	uint64_t file_address; /* of its start, as in struct symbol */
+	uint64_t first;	       /* TSC when it was first met; 0: unknown */
 	uint32_t durations;    /* number in the list of durations, plus 1; 0: all took no time */
 	bool unbounded;	       /* as in struct symbol */
 };
@@ -59,6 +60,7 @@ struct functions {
 	struct functions_span *cache; /* direct-mapped by address: of lines, and of larger areas */
 	uint64_t refused;	      /* look-ups that gave list[0] because the table was full */
 	struct durations_list durations; /* of the calls of functions */
+	uint64_t now;			 /* TSC; the time of functions that are first met */
 };
 
 /* 0 or -ENOMEM. */

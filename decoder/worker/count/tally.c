@@ -174,6 +174,7 @@ int tally_run(struct tally *t, struct tally_counters *counters, const struct rep
 {
 	bool entry = !counters->cut;
 
+	t->functions.now = counters->last_tsc;
 	while (n > 0) {
 		struct functions_span span;
 		size_t part = n;
@@ -254,6 +255,9 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 	enum fault fault = FAULT_NONE;
 	int r;
 
+	if (item->kind == FLOW_ENABLE && now != 0)
+		tally_waited(t, counters, now, counters->async);
+	counters->cpu = s->cpu;
 	if (item->kind == FLOW_STEPS)
 		return tally_walk(t, counters, s, item->walk);
 	r = tally_run(t, counters, s, item->start, item->from, item->insns);
@@ -267,6 +271,7 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 	}
 	if (item->kind == FLOW_GAP)
 		fault = s->gaps[item->gap - s->first_gap].fault;
+	counters->async = item->kind == FLOW_DISABLE && (item->flags & FLOW_ASYNC_STOP) != 0;
 	if (item->kind != FLOW_GAP) {
 		tally_time(t, counters, cpu, now);
 	} else if (now != 0) {
@@ -306,6 +311,9 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 		t->functions.replay->kernel ? t->functions.replay->kernel_start : 0;
 	/* The time in which the thread waited for the CPU does not count. */
 	counters->traced = counters->traced && !s->switched;
+	if (s->switched && s->n_items > 0)
+		tally_waited(t, counters, tally_instant(s->items[0].tsc_lo, s->items[0].tsc_hi),
+			     false);
 	for (size_t i = 0; i < s->n_items && r == 0; i++)
 		r = count_item(t, counters, s, &s->items[i]);
 	tally_last(t, counters, s);

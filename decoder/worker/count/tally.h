@@ -68,6 +68,23 @@ struct tally_branch {
 	uint8_t fault; /* enum fault, of FLOW_GAP */
 };
 
+/* Waits shorter than so many ticks are not looked at. */
+#define TALLY_WAIT_MIN 4096u
+/* The newest waits of a thread are known one by one. */
+#define TALLY_WAITS 64u
+
+/* The thread could have run and did not. */
+struct tally_wait {
+	uint64_t end;	 /* TSC */
+	uint64_t before; /* ticks of all waits before it */
+};
+
+struct tally_waits {
+	struct tally_wait list[TALLY_WAITS]; /* the newest is list[(n - 1) % TALLY_WAITS] */
+	uint64_t n;			     /* ever */
+	uint64_t total;			     /* ticks */
+};
+
 /* The counters of one thread, and where the thread is. */
 struct tally_counters {
 	const struct timeline_thread *thread; /* NULL: unknown */
@@ -76,6 +93,9 @@ struct tally_counters {
 	uint64_t ticks; /* TSC ticks within traced stretches */
 	uint64_t last_tsc; /* estimate for the last item; 0: unknown */
 	struct marks_transactions transactions;
+	struct tally_waits waits;
+	size_t cpu;  /* of the last stretch: index into the manifest */
+	bool async;  /* the last item interrupted user code */
 	bool traced; /* within a stretch */
 	uint64_t ip; /* the last address known; 0: unknown */
 	uint32_t context;
@@ -123,7 +143,8 @@ void tally_done(struct tally *t);
 /* Counts a stretch, and adds what its walks executed to the statistics of the flow. 0 or -ENOMEM.
  */
 int tally_stretch(struct tally *t, const struct replay_stretch *s);
-/* After the last stretch: ends the functions that are still active. The stacks stay. */
+/* After the last stretch: ends the functions that are still active. The stacks stay, with the
+ * beginnings of their instances. */
 void tally_end(struct tally *t);
 
 /* The counters of THREAD, made if there are none; threads[0] if there are too many threads. 0 or

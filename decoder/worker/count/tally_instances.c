@@ -10,10 +10,16 @@
 /* Among so many callers a function is looked for into which execution jumps. */
 #define MAX_AGAIN 256u
 
+/* The instance of FUNCTION that began at BEGIN has no end. */
+static void leave_open(struct tally *t, uint32_t function, const struct calls_begin *begin)
+{
+	t->functions.list[function].unended += begin->tsc != 0;
+}
+
 /* Nobody knows when the instance of FUNCTION ended that began at *BEGIN. */
 static void forget(struct tally *t, uint32_t function, struct calls_begin *begin)
 {
-	t->functions.list[function].unended += begin->tsc != 0;
+	leave_open(t, function, begin);
 	begin->tsc = 0;
 }
 
@@ -22,8 +28,16 @@ int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t 
 {
 	uint64_t took = counters->last_tsc - begin.tsc, on = counters->ticks - begin.ticks;
 
-	return durations_add(&t->functions.durations, &t->functions.list[function].durations, took,
-			     took - MIN_OF(on, took), begin.tsc, counters->thread);
+	const struct durations_call call = {
+		.ticks = took,
+		.off = took - MIN_OF(on, took),
+		.waited = tally_waited_since(&counters->waits, begin.tsc),
+		.tsc = begin.tsc,
+		.thread = counters->thread,
+	};
+
+	return durations_add(&t->functions.durations, &t->functions.list[function].durations,
+			     &call);
 }
 
 static void forget_running(struct tally *t, struct tally_counters *counters)
@@ -152,8 +166,8 @@ void tally_forget_open(struct tally *t, struct tally_counters *counters)
 			calls_slot(&counters->calls, counters->calls.end - 1 - i);
 
 		if (frame->function != TALLY_NO_FUNCTION)
-			forget(t, frame->function, &frame->begin);
+			leave_open(t, frame->function, &frame->begin);
 	}
 	if (counters->function != TALLY_NO_FUNCTION)
-		forget(t, counters->function, &counters->begin);
+		leave_open(t, counters->function, &counters->begin);
 }

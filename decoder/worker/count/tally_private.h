@@ -41,6 +41,16 @@ static inline void tally_deactivate(struct tally *t, struct tally_counters *coun
 /* So many functions in a row that do not return, but jump to the next one, are nested. */
 #define TALLY_MAX_JUMPS 8u
 
+/* --- Waits: tally_waits.c --- */
+
+/* The thread goes on at TO (TSC), with nothing executed since counters->last_tsc. ASYNC: it was
+ * interrupted then, and did not call the kernel. */
+void tally_waited(struct tally *t, struct tally_counters *counters, uint64_t to, bool async);
+/* The ticks of waits that ended behind TSC; less than there were if these are more than
+ * TALLY_WAITS.
+ */
+uint64_t tally_waited_since(const struct tally_waits *w, uint64_t tsc);
+
 /* An instance of FUNCTION that began at BEGIN, and ends now, took time. 0 or -ENOMEM. */
 int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t function,
 	       struct calls_begin begin);

@@ -158,7 +158,8 @@ static int count_known(struct counting *c, uint32_t step)
 	int r = 0;
 
 	if (record->kind == TALLY_NEW || tally_record_naming(record) != c->naming)
-		r = tally_cache_make(c->cache, c->s->context, c->naming, c->place, step);
+		c->t->functions.now = c->counters->last_tsc;
+	r = tally_cache_make(c->cache, c->s->context, c->naming, c->place, step);
 	if (r < 0)
 		return r;
 	if (record->kind == TALLY_HARD)

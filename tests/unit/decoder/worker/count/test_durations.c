@@ -48,7 +48,9 @@ static void quantile_is_that_of_a_sorted_list_or_an_eighth_more(void **state)
 		for (size_t i = 0; i < N; i++) {
 			took[i] = some(&seed, bits);
 			if (took[i] > 0)
-				assert_int_equal(durations_add(&list, &number, took[i], 0, i, NULL),
+				assert_int_equal(durations_add(&list, &number,
+							       &(struct durations_call){
+								       .ticks = took[i], .tsc = i}),
 						 0);
 		}
 		qsort(took, N, sizeof(*took), compare);
@@ -75,12 +77,16 @@ static void add_beyond_the_limit_is_counted(void **state)
 	(void)state;
 	for (unsigned i = 0; i < DURATIONS_MAX + 3; i++) {
 		number = 0;
-		assert_int_equal(durations_add(&list, &number, 1, 0, 1, NULL), 0);
+		assert_int_equal(durations_add(&list, &number,
+					       &(struct durations_call){.ticks = 1, .tsc = 1}),
+				 0);
 		assert_int_equal(number, i < DURATIONS_MAX ? i + 1 : 0);
 	}
 	assert_int_equal(list.refused, 3);
 	number = 1;
-	assert_int_equal(durations_add(&list, &number, UINT64_MAX, 0, 1, NULL), 0);
+	assert_int_equal(durations_add(&list, &number,
+				       &(struct durations_call){.ticks = UINT64_MAX, .tsc = 1}),
+			 0);
 	assert_int_equal(list.list[0].n, 2);
 	durations_done(&list);
 }
@@ -313,6 +319,33 @@ static void instance_knows_how_long_it_was_off(void **state)
 	done(&f);
 }
 
+/* A wait is no part of how slow a call was. */
+static void durations_slower_call_that_waited_counts_as_if_it_had_not(void **state)
+{
+	const struct durations_call calls[] = {
+		{.ticks = 100, .tsc = 10},
+		{.ticks = 9000, .waited = 8950, .tsc = 200},
+		{.ticks = 5000, .waited = 10, .tsc = 20000, .off = 7},
+		{.ticks = 3, .waited = 3, .tsc = 30000},
+	};
+	struct durations_list list = {0};
+	uint32_t number = 0;
+	uint64_t last;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		assert_int_equal(durations_add(&list, &number, &calls[i]), 0);
+	assert_int_equal(durations_slower(&list.list[0], 12, &last), 1);
+	assert_int_equal(last, 25000);
+	assert_int_equal(durations_slower(&list.list[0], 5, &last), 3);
+	assert_int_equal(durations_slower(&list.list[0], 13, &last), 0);
+	assert_int_equal(last, 0);
+	assert_int_equal(list.list[0].slowest.ticks, 4990);
+	assert_int_equal(list.list[0].slowest.off, 7);
+	assert_int_equal(list.list[0].max, 9000);
+	durations_done(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +353,7 @@ int main(void)
 		cmocka_unit_test(add_beyond_the_limit_is_counted),
 		cmocka_unit_test(instances_of_each_story_are_as_they_were),
 		cmocka_unit_test(instance_knows_how_long_it_was_off),
+		cmocka_unit_test(durations_slower_call_that_waited_counts_as_if_it_had_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
