@@ -6,7 +6,7 @@ ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\" \
 	-DPTSNAP_SBINDIR=\"$(sbindir)\"
-ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS)
+ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS) $(ZLIB_CFLAGS)
 ctl_libptctl_a_SOURCES = \
 	ctl/decode/answers.c ctl/decode/answers.h \
 	ctl/check/check_trace.c ctl/check/check_trace.h ctl/check/check_trace_private.h \
@@ -48,6 +48,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/import_pevents.c \
 	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \
 	ctl/perfdata/import_traces.c \
+	ctl/page/page.c ctl/page/page.h ctl/page/page_pack.c ctl/page/page_private.h \
 	ctl/client/join.c \
 	ctl/show/name.c \
 	ctl/base/nearest.c ctl/base/nearest.h \
@@ -73,7 +74,18 @@ bin_PROGRAMS += ctl/ptsnapctl
 ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
 ctl_ptsnapctl_CFLAGS = $(ctl_libptctl_a_CFLAGS)
 ctl_ptsnapctl_SOURCES = ctl/main.c
-ctl_ptsnapctl_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) -lm
+ctl_ptsnapctl_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS) -lm
+
+# The program of `ptsnapctl view', in the order in which the page has it.
+nodist_ctl_libptctl_a_SOURCES = ctl/page/page_web.c
+page_scripts = text.js data.js rows.js stats.js view.js draw.js dom.js timeline.js search.js flame.js functions.js stacks.js \
+	keys.js pointer.js main.js
+page_web = ctl/page/web/page.html ctl/page/web/page.css ctl/page/web/join.sh $(page_scripts:%=ctl/page/web/%)
+EXTRA_DIST += $(page_web) ctl/page/web/package.json
+BUILT_SOURCES += ctl/page/page_web.c
+CLEANFILES += ctl/page/page_web.c
+ctl/page/page_web.c: $(page_web)
+	$(AM_V_GEN)$(MKDIR_P) ctl/page && $(SHELL) $(srcdir)/ctl/page/web/join.sh $(srcdir)/ctl/page/web $@ $(page_scripts)
 
 # What `ptsnapctl check --trace' traces: no library, fixed addresses, nothing but its own branches.
 pkglibexec_PROGRAMS += ctl/ptsnap-walk

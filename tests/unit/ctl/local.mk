@@ -78,3 +78,12 @@ tests_unit_ctl_base_test_nearest_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/export/test_export
 tests_unit_ctl_export_test_export_SOURCES = tests/unit/ctl/export/test_export.c
 tests_unit_ctl_export_test_export_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/page/test_page
+tests_unit_ctl_page_test_page_SOURCES = tests/unit/ctl/page/test_page.c
+tests_unit_ctl_page_test_page_LDADD = $(ctl_test_libs) $(ZLIB_LIBS)
+
+# The page's JavaScript, in node.
+SYSTEM_TESTS += tests/unit/ctl/page/web.tap
+EXTRA_DIST += tests/unit/ctl/page/web/records.mjs tests/unit/ctl/page/web/test_data.mjs tests/unit/ctl/page/web/test_join.mjs \
+	tests/unit/ctl/page/web/test_rows.mjs tests/unit/ctl/page/web/test_search.mjs tests/unit/ctl/page/web/test_stats.mjs

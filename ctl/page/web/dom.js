@@ -1,0 +1,3 @@
+// Elements of the page by their id.
+
+export const $ = (id) => document.getElementById(id);

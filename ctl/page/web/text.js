@@ -1,0 +1,53 @@
+// Texts: those of strangers made visible, and numbers as people read them.
+
+// Characters that control, reorder or hide their neighbours. Right-to-left letters stay: CSS and
+// the canvas keep each name in a frame of its own.
+const UNSAFE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|\p{M}{4,}/gu;
+
+/** A stranger's text with unsafe characters as \u{202e}. */
+export function visible(text) {
+	return text.replace(UNSAFE, (found) =>
+		Array.from(found, (c) => `\\u{${c.codePointAt(0).toString(16)}}`).join(""));
+}
+
+/** 1234567 as 1,234,567. */
+export function count(n) {
+	return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+const UNITS = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
+
+/** Nanoseconds with three or four digits and a unit: 1.234 ms. */
+export function duration(ns) {
+	for (const [unit, size] of UNITS) {
+		const v = ns / size;
+
+		if (Math.abs(v) >= 0.99995)
+			return `${v.toFixed(Math.abs(v) >= 100 ? 1 : Math.abs(v) >= 10 ? 2 : 3)} ${unit}`;
+	}
+	return `${Math.round(ns)} ns`;
+}
+
+/** A time on the axis, exact to STEP ns, in the unit that suits the distance SPAN. */
+export function moment(ns, span, step) {
+	const [unit, size] = UNITS.find(([, s]) => span >= s) ?? ["ns", 1];
+	const digits = Math.max(0, Math.ceil(Math.log10(size / Math.max(step, 1)) - 1e-9));
+
+	return `${(ns / size).toFixed(digits)} ${unit}`;
+}
+
+/** "12.3 %"; only the whole is 100 %. */
+export function share(part, whole) {
+	if (!(whole > 0))
+		return "-";
+	const percent = 100 * part / whole;
+
+	return `${percent >= 100 ? 100 : Math.floor(percent * 10) / 10} %`;
+}
+
+/** Parses 10us, 1.5ms, 3s, 200ns or 200; NaN for anything else. */
+export function parseDuration(text) {
+	const m = /^(\d+(?:\.\d+)?)(ns|us|ms|s)?$/.exec(text);
+
+	return m ? Number(m[1]) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[m[2] ?? "ns"] : NaN;
+}
