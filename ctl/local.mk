@@ -57,6 +57,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/base/file.c ctl/base/file.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
 	ctl/base/say.c ctl/base/say.h \
+	ctl/show/packages.c ctl/show/show_names.c \
 	ctl/show/show.c ctl/show/show.h ctl/show/show_private.h \
 	ctl/show/show_events.c \
 	ctl/show/show_info.c \

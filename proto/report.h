@@ -75,7 +75,8 @@
  *   "aborts": [{EVENT}],
  *   "functions": [{"name","linkage","image","address","calls","selfInstructions",
  *                  "totalInstructions","selfNSec","totalNSec","source"}],
- *   "images": [{"path","buildId","bytes","missing","instructions","dwarf"}],
+ *   "images": [{"path","buildId","bytes","missing","instructions","unnamedInstructions",
+ *               "dwarf"}],
  *   "cut": [{"what","kept","total"}] }
  *
  * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events begin

@@ -382,6 +382,7 @@ void show_report(FILE *out, struct json_object *report)
 	show_events(out, report);
 	show_gap_counts(out, report);
 	show_cut(out, report);
+	show_names(out, report);
 	show_table_cpus(out, report);
 	show_turns(out, report);
 	show_table_threads(out, report);

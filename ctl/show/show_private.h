@@ -34,12 +34,29 @@ void show_table_branches(FILE *out, struct json_object *report);
 void show_table_functions(FILE *out, struct json_object *report);
 void show_table_gaps(FILE *out, struct json_object *report);
 
+/* show_names.c: which files have functions without names, and what would give them names. */
+void show_names(FILE *out, struct json_object *report);
+
 /* show_turns.c: for each CPU the number of turns, the last thread, and each thread's share of the
  * time. Prints nothing for one thread on one CPU, and for a report without turns. */
 void show_turns(FILE *out, struct json_object *report);
 /* Writes the CPUs on which thread TID had turns to RET, as "0,2-4", cut to SIZE bytes; "" when the
  * report has no turns of that thread. */
 void show_turns_cpus_of(struct json_object *report, uint64_t tid, char *ret, size_t size);
+
+/* --- packages.c --- */
+
+#define PACKAGES_MAX  8u
+#define PACKAGES_NAME 64u
+
+struct packages {
+	char names[PACKAGES_MAX][PACKAGES_NAME];
+	size_t n;
+};
+
+/* Asks dpkg-query(1) which packages have the N files at PATHS, and waits 2 s at most. None if it
+ * does not answer, or does not know the files. */
+void packages_find(const char *const *paths, size_t n, struct packages *ret);
 
 /* --- name.c: names of functions and source lines, shortened to a number of columns --- */
 

@@ -126,6 +126,7 @@ static void report_image(const struct report *r, struct json_writer *w, size_t i
 	report_u64(w, "bytes", missing ? MANIFEST_ABSENT : bytes);
 	report_string_cut(w, "missing", missing, REPORT_MAX_STRING);
 	json_u64(w, "instructions", image->insns);
+	json_u64(w, "unnamedInstructions", image->unnamed);
 	report_dwarf(r, w, image->index);
 	json_end_object(w);
 }
@@ -150,9 +151,14 @@ int report_prepare_images(struct report *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		r->images[i].index = (uint32_t)i;
-	for (size_t i = 1; i < f->n; i++)
-		if (f->list[i].image < n)
-			r->images[f->list[i].image].insns += f->list[i].self_insns;
+	for (size_t i = 1; i < f->n; i++) {
+		const struct function *fn = &f->list[i];
+
+		if (fn->image >= n)
+			continue;
+		r->images[fn->image].insns += fn->self_insns;
+		r->images[fn->image].unnamed += fn->name ? 0 : fn->self_insns;
+	}
 	qsort(r->images, n, sizeof(*r->images), compare_images);
 	for (size_t i = 0; i < n; i++)
 		r->image_places[r->images[i].index] = (uint32_t)i;

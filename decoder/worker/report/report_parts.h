@@ -105,6 +105,7 @@ struct report_turn {
 struct report_image {
 	uint32_t index; /* of the manifest */
 	uint64_t insns;
+	uint64_t unnamed; /* of them in functions without a name */
 };
 
 /* The symbol of an address, looked up once. */

@@ -143,6 +143,64 @@ static void report_of_exact_code_has_a_plain_percentage(void **state)
 	assert_null(strstr(text, "Not exact"));
 }
 
+#define IMAGE(path, insns, unnamed) \
+	"{\"path\":\"" path "\",\"instructions\":" insns ",\"unnamedInstructions\":" unnamed "}"
+#define UNNAMED(images) "{\"totals\":{\"instructions\":1000},\"images\":[" images "]}"
+
+static void report_with_files_without_symbols_names_those_with_most(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(UNNAMED(IMAGE("/usr/bin/a", "100", "20") "," IMAGE(
+		"/usr/bin/b\\u001b", "300",
+		"200") "," IMAGE("/c", "30",
+				 "30") "," IMAGE("/d", "10",
+						 "10") "," IMAGE("/e", "500",
+								 "0") "," IMAGE("[kernel.kallsyms]",
+										"60", "60")));
+
+	(void)state;
+	assert_has(text, "Unnamed   26 % of the instructions: b");
+	assert_has(text, " 20 %, c 3 %, a 2 %, 1 more\n");
+	assert_has(text, "debug packages, or `ptsnapctl decode --debuginfod'\n");
+	assert_null(strchr(text, '\x1b'));
+	assert_null(strstr(text, "Hint"));
+}
+
+static void report_with_few_instructions_without_a_name_does_not_say_so(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		UNNAMED(IMAGE("/usr/bin/a", "900", "9") "," IMAGE("/usr/bin/b", "100", "0")));
+
+	(void)state;
+	assert_null(strstr(text, "Unnamed"));
+}
+
+static void report_of_an_interpreter_says_what_names_its_functions(void **state)
+{
+	static const struct {
+		const char *json, *hint;
+	} cases[] = {
+		{UNNAMED(IMAGE("/usr/bin/python3.13", "100", "0")), "`python3 -X perf'"},
+		{UNNAMED(IMAGE("/usr/bin/python3.13", "99", "0")), NULL},
+		{UNNAMED(IMAGE("/usr/bin/python3.13", "900", "0") "," IMAGE("//anon", "9", "0")),
+		 NULL},
+		{UNNAMED(IMAGE("/usr/bin/node", "9", "0") "," IMAGE("//anon", "900", "900")),
+		 "`node --perf-basic-prof'"},
+		{UNNAMED(IMAGE("/x/libjvm.so", "9", "0") "," IMAGE("[anon:jit]", "900", "900")),
+		 "perf-map agent"},
+		{UNNAMED(IMAGE("/usr/bin/perl", "900", "0")), NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *text = shown_text(cases[i].json);
+
+		if (cases[i].hint)
+			assert_has(text, cases[i].hint);
+		else
+			assert_null(strstr(text, "Hint"));
+	}
+}
+
 static void report_without_trace_says_so_in_one_line(void **state)
 {
 	CLEANUP_FREE char *text = shown_text(
@@ -550,6 +608,9 @@ int main(void)
 		cmocka_unit_test(report_whole_shows_everything),
 		cmocka_unit_test(report_of_code_that_may_have_changed_has_no_plain_percentage),
 		cmocka_unit_test(report_of_exact_code_has_a_plain_percentage),
+		cmocka_unit_test(report_with_files_without_symbols_names_those_with_most),
+		cmocka_unit_test(report_with_few_instructions_without_a_name_does_not_say_so),
+		cmocka_unit_test(report_of_an_interpreter_says_what_names_its_functions),
 		cmocka_unit_test(report_without_trace_says_so_in_one_line),
 		cmocka_unit_test(report_with_some_cpus_untraced_names_them),
 		cmocka_unit_test(report_of_many_cpus_shows_who_ran),

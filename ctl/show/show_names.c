@@ -1,0 +1,180 @@
+/*
+ * What functions have no names, and what would give them names.
+ *
+ * A file without symbols has its functions by address. Code that an interpreter or a just-in-time
+ * compiler runs has names only if the program writes them down, which must be switched on.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/show/show_private.h"
+#include "proto/base.h"
+
+#define MAX_IMAGES 100000u
+#define MAX_FILES  3u  /* that are named */
+#define LEAST	   1u  /* percent of the instructions without names that is worth a line */
+#define MUCH	   10u /* percent of the instructions that make an interpreter worth a line */
+
+static const struct interpreter {
+	const char *file; /* how its file's name begins */
+	const char *hint;
+} interpreters[] = {
+	{"python3", "`python3 -X perf' (3.12 or newer) names Python's functions"},
+	{"libpython3", "`python3 -X perf' (3.12 or newer) names Python's functions"},
+	{"node", "`node --perf-basic-prof' names JavaScript's functions"},
+	{"libnode.so", "`node --perf-basic-prof' names JavaScript's functions"},
+	{"libjvm.so",
+	 "`java -XX:+DumpPerfMapAtExit' (17 or newer) or a perf-map agent names Java's"},
+};
+
+struct unnamed {
+	uint64_t total;	   /* instructions of the report */
+	uint64_t files;	   /* of them in files, in functions without a name */
+	uint64_t memory;   /* in memory that is no file, likewise */
+	bool memory_named; /* memory that is no file has functions with names */
+	size_t n_files;
+	struct {
+		const char *path;
+		uint64_t insns;
+	} most[MAX_FILES];
+};
+
+static unsigned percent(uint64_t part, uint64_t all)
+{
+	return all > 0 ? (unsigned)((unsigned __int128)part * 100 / all) : 0;
+}
+
+/* Memory that no file was mapped into (kernel/events/core.c, perf_event_mmap_event(); names of
+ * prctl(PR_SET_VMA)), or that only processes share. */
+static bool is_memory(const char *path)
+{
+	return strncmp(path, "//", 2) == 0 || strncmp(path, "[anon", 5) == 0 ||
+	       strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/anon_hugepage", 14) == 0 ||
+	       strncmp(path, "/dev/zero", 9) == 0;
+}
+
+static void add_file(struct unnamed *u, const char *path, uint64_t insns)
+{
+	size_t at = MIN_OF(u->n_files, (size_t)MAX_FILES);
+
+	u->n_files++;
+	u->files += insns;
+	for (; at > 0 && u->most[at - 1].insns < insns; at--)
+		if (at < MAX_FILES)
+			u->most[at] = u->most[at - 1];
+	if (at == MAX_FILES)
+		return;
+	u->most[at].path = path;
+	u->most[at].insns = insns;
+}
+
+static void read_images(struct json_object *r, struct unnamed *u)
+{
+	size_t n = MIN_OF(field_count(r, "images"), (size_t)MAX_IMAGES);
+
+	(void)field_u64(r, "totals.instructions", &u->total);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *image = field_at(r, "images", i);
+		const char *path = field_text(image, "path");
+		uint64_t insns = 0, unnamed = 0;
+
+		if (!path || !field_u64(image, "instructions", &insns) ||
+		    !field_u64(image, "unnamedInstructions", &unnamed))
+			continue;
+		if (is_memory(path)) {
+			u->memory += unnamed;
+			u->memory_named |= unnamed < insns;
+		} else if (path[0] == '/' && unnamed > 0) {
+			add_file(u, path, unnamed);
+		}
+	}
+}
+
+/* Whether REPORT is of this host. */
+static bool is_here(struct json_object *report)
+{
+	const char *name = field_text(report, "host.hostname");
+	struct utsname host;
+
+	return name && uname(&host) == 0 && strcmp(host.nodename, name) == 0;
+}
+
+/* Only a person at the host itself is told of packages. */
+static void show_packages(FILE *out, struct json_object *report, const struct unnamed *u)
+{
+	const char *paths[MAX_FILES];
+	struct packages packages = {.n = 0};
+	size_t n = MIN_OF(u->n_files, (size_t)MAX_FILES);
+
+	for (size_t i = 0; i < n; i++)
+		paths[i] = u->most[i].path;
+	if (isatty(fileno(out)) && is_here(report))
+		packages_find(paths, n, &packages);
+	show_label(out, "");
+	fputs("symbols: ", out);
+	for (size_t i = 0; i < packages.n; i++)
+		fprintf(out, "%s%s%s", i > 0 ? ", " : "packages ", packages.names[i],
+			strcmp(packages.names[i], "libc6") == 0 ? "-dbg" : "-dbgsym");
+	fprintf(out, "%s\n",
+		packages.n > 0 ? "" : "debug packages, or `ptsnapctl decode --debuginfod'");
+}
+
+static void show_files(FILE *out, struct json_object *report, const struct unnamed *u)
+{
+	size_t n = 0;
+
+	while (n < MIN_OF(u->n_files, (size_t)MAX_FILES) &&
+	       percent(u->most[n].insns, u->total) >= LEAST)
+		n++;
+	if (n == 0 || percent(u->files, u->total) < LEAST)
+		return;
+	show_label(out, "Unnamed");
+	fprintf(out, "%u %% of the instructions: ", percent(u->files, u->total));
+	for (size_t i = 0; i < n; i++) {
+		fputs(i > 0 ? ", " : "", out);
+		text_puts(out, show_file_name(u->most[i].path), 24);
+		fprintf(out, " %u %%", percent(u->most[i].insns, u->total));
+	}
+	if (u->n_files > n)
+		fprintf(out, ", %zu more", u->n_files - n);
+	fputc('\n', out);
+	show_packages(out, report, u);
+}
+
+/* How an interpreter would give names to what it runs, if it is much and has none. */
+static void show_interpreter(FILE *out, struct json_object *r, const struct unnamed *u)
+{
+	size_t n = MIN_OF(field_count(r, "images"), (size_t)MAX_IMAGES);
+
+	for (size_t i = 0; i < n && !u->memory_named; i++) {
+		struct json_object *image = field_at(r, "images", i);
+		const char *name = show_file_name(field_text(image, "path"));
+		uint64_t insns = 0;
+
+		if (!name || !field_u64(image, "instructions", &insns) ||
+		    percent(insns + u->memory, u->total) < MUCH)
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(interpreters); k++) {
+			if (strncmp(name, interpreters[k].file, strlen(interpreters[k].file)) != 0)
+				continue;
+			show_label(out, "Hint");
+			fprintf(out, "%s\n", interpreters[k].hint);
+			return;
+		}
+	}
+}
+
+void show_names(FILE *out, struct json_object *report)
+{
+	struct unnamed u = {.total = 0};
+
+	if (field_true(report, "namesLeftOut"))
+		return;
+	read_images(report, &u);
+	show_files(out, report, &u);
+	show_interpreter(out, report, &u);
+}
