@@ -26,6 +26,7 @@ struct thread {
 
 struct reader {
 	calls_fn fn;
+	calls_line_fn line_fn; /* instead of all below: lines as they are */
 	void *userdata;
 	struct thread *threads; /* by number; the first one is of items without a thread */
 	size_t n_threads, capacity;
@@ -90,8 +91,11 @@ static int check(struct reader *r, const struct callstream_item *item)
 static int take_line(struct reader *r, char *line)
 {
 	struct callstream_item item;
-	int result = callstream_parse(line, &item);
+	int result;
 
+	if (r->line_fn)
+		return r->result = r->line_fn(r->userdata, line);
+	result = callstream_parse(line, &item);
 	if (result == 0)
 		result = check(r, &item);
 	if (result == 0)
@@ -140,7 +144,7 @@ static int read_all(struct reader *r, int fd)
 		if (got < 0)
 			return -errno;
 		if (got == 0)
-			return r->ended && n == 0 ? 0 : -ENODATA;
+			return (r->ended || r->line_fn) && n == 0 ? 0 : -ENODATA;
 		n += (size_t)got;
 		result = take_lines(r, buffer, &n);
 	}
@@ -173,10 +177,11 @@ static void *decode(void *userdata)
 	return NULL;
 }
 
-static void set_request(struct decode_request *q, const struct calls_source *source)
+static void set_request(struct decode_request *q, const struct calls_source *source,
+			enum worker_view view)
 {
 	decode_request_init(q, source->settings);
-	q->options.view = WORKER_VIEW_CALLS;
+	q->options.view = view;
 	q->options.report_limit = 0;
 	q->options.no_symbols = source->no_names;
 	q->options.debug = !source->no_names;
@@ -226,25 +231,41 @@ static int read_decoding(struct reader *r, struct decoding *d, int input_fd)
 	return judge(r, d, result);
 }
 
-int calls_read(const struct calls_source *source, calls_fn fn, void *userdata)
+static int read_view(struct reader *r, const struct calls_source *source, enum worker_view view)
 {
 	struct decoding d = {.bundle_fd = -EBADF, .output_fd = -EBADF, .cancel_fd = -EBADF};
-	struct reader r = {.fn = fn, .userdata = userdata};
 	int ends[2] = {-EBADF, -EBADF}, result;
 
-	set_request(&d.request, source);
+	set_request(&d.request, source, view);
 	result = decode_open(&d.request, &d.bundle_fd);
+	if (result == 0 && source->opened)
+		result = source->opened(r->userdata, d.bundle_fd);
 	if (result == 0 && (pipe2(ends, O_CLOEXEC) < 0 ||
 			    (d.cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0))
 		result = say_error(EXIT_CODE_FAILURE, "cannot make a pipe: %m");
 	d.output_fd = ends[1];
 	if (result == 0)
-		result = read_decoding(&r, &d, ends[0]);
+		result = read_decoding(r, &d, ends[0]);
 	close_fd(ends[0]);
 	close_fd(d.output_fd);
 	close_fd(d.cancel_fd);
 	close_fd(d.bundle_fd);
-	free(r.threads);
+	free(r->threads);
 	decode_request_done(&d.request);
 	return result;
+}
+
+int calls_read(const struct calls_source *source, calls_fn fn, void *userdata)
+{
+	struct reader r = {.fn = fn, .userdata = userdata};
+
+	return read_view(&r, source, WORKER_VIEW_CALLS);
+}
+
+int calls_read_lines(const struct calls_source *source, enum worker_view view, calls_line_fn fn,
+		     void *userdata)
+{
+	struct reader r = {.line_fn = fn, .userdata = userdata};
+
+	return read_view(&r, source, view);
 }

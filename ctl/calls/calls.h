@@ -2,7 +2,9 @@
  * Reads the call stream of a decode (proto/callstream.h): for `ptsnapctl calls', for exports and
  * for the page.
  *
- * calls.c runs ptsnap-decode and hands its lines, parsed, to a function.
+ * calls.c runs ptsnap-decode and hands its lines, parsed, to a function. It does the same with the
+ * lines of other views, as they are. slice.c lets a part of the items pass: of some threads, of a
+ * span of time, of some functions.
  *
  * Decisions that govern the room:
  * - The decoder writes into a pipe and waits for the reader. Neither side keeps the stream: memory
@@ -33,6 +35,9 @@ struct calls_source {
 	bool no_names;	  /* read no symbol tables */
 	uint64_t memory;  /* of the decoder; 0: the usual limit */
 	uint32_t threads; /* of the decoder; 0: one for each CPU */
+	/* Is handed the bundle (borrowed) before the decode; NULL: not needed. 0; another value is
+	 * the result of the reading. */
+	int (*opened)(void *userdata, int bundle_fd);
 };
 
 /* Takes one item, whose texts are borrowed for the call. 0; another value ends the reading. */
@@ -53,3 +58,11 @@ int calls_read(const struct calls_source *source, calls_fn fn, void *userdata);
  * -EBADMSG: no call stream, or a line breaks the rules; -ENODATA: it was cut off; -ENOMEM; or
  * -errno of the reading. */
 int calls_read_fd(int fd, calls_fn fn, void *userdata);
+
+/* Takes one line, without its newline, which it may change. 0; another value ends the reading. */
+typedef int (*calls_line_fn)(void *userdata, char *line);
+
+/* Decodes SOURCE as VIEW, a view that is lines, and calls FN with each. As calls_read(), but
+ * nothing is checked except that a line is text and not longer than one of a call stream. */
+int calls_read_lines(const struct calls_source *source, enum worker_view view, calls_line_fn fn,
+		     void *userdata);

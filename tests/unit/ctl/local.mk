@@ -87,3 +87,7 @@ tests_unit_ctl_page_test_page_LDADD = $(ctl_test_libs) $(ZLIB_LIBS)
 SYSTEM_TESTS += tests/unit/ctl/page/web.tap
 EXTRA_DIST += tests/unit/ctl/page/web/records.mjs tests/unit/ctl/page/web/test_data.mjs tests/unit/ctl/page/web/test_join.mjs \
 	tests/unit/ctl/page/web/test_rows.mjs tests/unit/ctl/page/web/test_search.mjs tests/unit/ctl/page/web/test_stats.mjs
+
+check_PROGRAMS += tests/unit/ctl/calls/test_slice
+tests_unit_ctl_calls_test_slice_SOURCES = tests/unit/ctl/calls/test_slice.c
+tests_unit_ctl_calls_test_slice_LDADD = $(ctl_test_libs)
