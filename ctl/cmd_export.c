@@ -14,61 +14,170 @@
 
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
+#include "ctl/calls/calls.h"
+#include "ctl/calls/slice.h"
 #include "ctl/client/stored.h"
+#include "ctl/export/export.h"
 #include "ctl/perfdata/export_perfdata.h"
 #include "ctl/perfdata/import_perfdata.h"
 
-static const char *const FORMATS[] = {"perf.data", NULL};
+/* Formats besides those of export_formats. */
+enum { PERF_DATA, BRSTACK, CALLS };
 
 struct request {
 	struct settings *settings;
 	const char *operand, *output, *images;
-	int format;
+	int kind;
+	const struct export_format *format; /* of CALLS */
+	enum export_weight weight;
+	bool weighed, decodes; /* --weight, or an option about decoding, was given */
+	struct calls_source source;
+	struct slice slice;
 };
+
+/* --- The command line --- */
+
+static int take_format(struct request *q, const char *name)
+{
+	const char *names[16] = {"perf.data", "brstack"};
+	int i = 2;
+
+	for (const struct export_format *f = export_formats; f->name; f++)
+		names[i++] = f->name;
+	i = option_choice("--format", name, names);
+	q->kind = MIN_OF(i, CALLS);
+	q->format = i >= CALLS ? &export_formats[i - CALLS] : NULL;
+	return i < 0 ? EXIT_CODE_USAGE : 0;
+}
+
+/* The name of the output says what is meant. */
+static void guess_format(struct request *q)
+{
+	size_t size = q->output ? strlen(q->output) : 0;
+
+	for (const struct export_format *f = export_formats; f->name && q->kind < 0; f++) {
+		size_t end = strlen(f->suffix);
+
+		if (size > end && strcmp(q->output + size - end, f->suffix) == 0) {
+			q->kind = CALLS;
+			q->format = f;
+		}
+	}
+	q->kind = MAX_OF(q->kind, PERF_DATA);
+}
+
+static int take_weight(struct request *q, const char *name)
+{
+	static const char *const weights[] = {"cpu", "wall", "instructions", NULL};
+	int i = option_choice("--weight", name, weights);
+
+	q->weight = (enum export_weight)MAX_OF(i, 0);
+	q->weighed = true;
+	return i < 0 ? EXIT_CODE_USAGE : 0;
+}
+
+static int take_symbols(struct request *q, const char *directory)
+{
+	struct calls_source *s = &q->source;
+
+	if (s->n_symbols == ARRAY_SIZE(s->symbols))
+		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
+				 directory, ARRAY_SIZE(s->symbols));
+	s->symbols[s->n_symbols++] = directory;
+	return 0;
+}
+
+enum {
+	OPTION_FORMAT = OPTION_OWN,
+	OPTION_IMAGES,
+	OPTION_WEIGHT,
+	/* About decoding: these and the next ones. */
+	OPTION_WORKER,
+	OPTION_SYSROOT,
+	OPTION_SYMBOLS,
+	OPTION_DEBUGINFOD,
+	OPTION_NO_NAMES,
+	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+};
+
+static const struct option OPTIONS[] = {
+	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"images", required_argument, NULL, OPTION_IMAGES},
+	{"weight", required_argument, NULL, OPTION_WEIGHT},
+	{"worker", required_argument, NULL, OPTION_WORKER},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
+	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
+	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
+	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
+	{"output", required_argument, NULL, 'o'},
+};
+
+static int take(struct request *q, int option)
+{
+	q->decodes |= option >= OPTION_WORKER && option < OPTION_SLICE;
+	switch (option) {
+	case 'o': q->output = optarg; return 0;
+	case OPTION_IMAGES: q->images = optarg; return 0;
+	case OPTION_FORMAT: return take_format(q, optarg);
+	case OPTION_WEIGHT: return take_weight(q, optarg);
+	case OPTION_WORKER: q->source.worker = optarg; return 0;
+	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
+	case OPTION_SYMBOLS: return take_symbols(q, optarg);
+	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
+	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
+	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
+	}
+}
+
+static int check(const struct request *q)
+{
+	if (q->images && *q->images == '\0')
+		return say_error(EXIT_CODE_USAGE, "--images= needs a directory's name");
+	if (q->images && q->kind != PERF_DATA)
+		return say_error(EXIT_CODE_USAGE, "--images goes with --format=perf.data");
+	if (q->decodes && q->kind == PERF_DATA)
+		return say_error(EXIT_CODE_USAGE, "--format=perf.data decodes nothing; leave out "
+						  "--worker, --sysroot, --symbols, --debuginfod "
+						  "and --no-names");
+	if (slice_is_given(&q->slice) && q->kind != CALLS)
+		return say_error(
+			EXIT_CODE_USAGE,
+			"--from, --to, --cpu, --pid, --tid, --comm, --function and --image "
+			"go with the formats that are made of calls");
+	if (q->weighed && (!q->format || strcmp(q->format->name, "collapsed") != 0))
+		return say_error(EXIT_CODE_USAGE, "--weight goes with --format=collapsed");
+	return 0;
+}
 
 static int parse(struct request *q, int argc, char **argv)
 {
-	enum { OPTION_FORMAT = OPTION_OWN, OPTION_IMAGES };
-	static const struct option own[] = {
-		{"format", required_argument, NULL, OPTION_FORMAT},
-		{"images", required_argument, NULL, OPTION_IMAGES},
-		{"output", required_argument, NULL, 'o'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
+	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	int option, r;
 
+	memcpy(own, OPTIONS, sizeof(OPTIONS));
+	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
 	while ((option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END) {
-		switch (option) {
-		case 'o': q->output = optarg; break;
-		case OPTION_IMAGES: q->images = optarg; break;
-		case OPTION_FORMAT:
-			q->format = option_choice("--format", optarg, FORMATS);
-			if (q->format < 0)
-				return EXIT_CODE_USAGE;
-			break;
-		default: return EXIT_CODE_USAGE;
-		}
+		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take(q, option);
+		if (r != 0)
+			return r;
 	}
 	if (q->settings->help || q->settings->version)
 		return 0;
 	if (argc - optind != 1)
 		return say_error(EXIT_CODE_USAGE, "export takes one operand: an ID of `ptsnapctl "
 						  "list', latest, or a bundle's file");
-	if (q->images && *q->images == '\0')
-		return say_error(EXIT_CODE_USAGE, "--images= needs a directory's name");
-	q->operand = argv[optind];
-	return 0;
+	q->operand = q->source.operand = argv[optind];
+	guess_format(q);
+	return check(q);
 }
+
+/* --- perf.data --- */
 
 static int open_file(const struct request *q, struct stored **ret)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
 
-	if (output_replaces(q->output, q->operand))
-		return say_error(EXIT_CODE_USAGE,
-				 "-o %s: this is the bundle to export; give another name",
-				 q->output);
 	fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
@@ -100,6 +209,20 @@ static int write_images(const struct request *q, const struct bundle *b)
 		    told.n - told.good, told.n, q->images, told.first_other);
 	say("%zu images are in %s, for perf's option --symfs", told.good, q->images);
 	return 0;
+}
+
+/* The format's name if it is not for a terminal, or NULL. */
+static const char *binary_name(const struct request *q)
+{
+	if (q->kind == PERF_DATA)
+		return "perf.data";
+	return q->format && q->format->binary ? q->format->name : NULL;
+}
+
+static int say_binary(const struct request *q)
+{
+	return say_error(EXIT_CODE_USAGE, "%s is binary and not written to a terminal; use -o FILE",
+			 binary_name(q));
 }
 
 static int write_failed(const struct request *q, int r)
@@ -150,8 +273,7 @@ static int export(const struct request *q, const struct bundle *b)
 	if (r < 0)
 		return write_failed(q, r);
 	if (output_is_terminal(&o))
-		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
-						  "terminal; use -o FILE");
+		return say_binary(q);
 	r = q->images ? write_images(q, b) : 0;
 	if (r != 0)
 		return r;
@@ -166,36 +288,149 @@ static int export(const struct request *q, const struct bundle *b)
 	return write_output(q, b, &o);
 }
 
-int cmd_export(struct settings *s, int argc, char **argv)
+static int export_perf_data(const struct request *q)
 {
-	struct request q = {.settings = s};
 	CLEANUP(stored_freep) struct stored *stored = NULL;
 	CLEANUP(bundle_freep) struct bundle *b = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
-	int r = parse(&q, argc, argv);
+	int r;
 
-	if (r != 0 || s->help || s->version)
-		return r;
-	if (!q.output && isatty(STDOUT_FILENO))
-		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
-						  "terminal; use -o FILE");
 	/* An operand with a slash, or that exists as a file, is a file; any other operand is an ID.
 	 */
-	if (strchr(q.operand, '/') || access(q.operand, F_OK) == 0)
-		r = open_file(&q, &stored);
+	if (strchr(q->operand, '/') || access(q->operand, F_OK) == 0)
+		r = open_file(q, &stored);
 	else
-		r = stored_from_recorder(s, q.operand, &stored);
+		r = stored_from_recorder(q->settings, q->operand, &stored);
 	if (r == 0)
-		r = stored_open(stored, s->quiet, &fd);
+		r = stored_open(stored, q->settings->quiet, &fd);
 	if (r == 0)
 		r = bundle_open(fd, &b);
 	if (r == -EBADMSG)
 		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or a damaged one",
-				 q.operand);
+				 q->operand);
 	if (r == -EPROTONOSUPPORT)
 		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer version of ptsnap",
-				 q.operand);
+				 q->operand);
 	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: %s", q.operand, strerror(-r));
-	return r > 0 ? r : export(&q, b);
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->operand, strerror(-r));
+	return r > 0 ? r : export(q, b);
+}
+
+/* --- Formats that need a decode --- */
+
+/* R is an exit code after a message, or -errno. */
+static int stream_failed(const struct request *q, int r)
+{
+	if (r > 0)
+		return r;
+	if (r == -EINVAL)
+		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to",
+				 q->operand);
+	if (r == -E2BIG)
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: more names, threads or open calls than an export can hold",
+				 q->operand);
+	if (r == -EBADMSG || r == -ENODATA)
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: ptsnap-decode wrote something invalid; is it the "
+				 "ptsnap-decode of this version?",
+				 q->operand);
+	return write_failed(q, r);
+}
+
+static int export_calls(const struct request *q, int fd)
+{
+	CLEANUP(exporter_freep) struct exporter *e = NULL;
+	CLEANUP(slicer_freep) struct slicer *s = NULL;
+	struct exporter_told told;
+	int r = exporter_new(q->format, q->weight, fd, &e);
+
+	if (r == 0 && slice_is_given(&q->slice))
+		r = slicer_new(&q->slice, exporter_take, e, &s);
+	if (r == 0)
+		r = s ? calls_read(&q->source, slicer_take, s)
+		      : calls_read(&q->source, exporter_take, e);
+	if (r == 0)
+		r = exporter_finish(e, &told);
+	if (r != 0)
+		return stream_failed(q, r);
+	if (q->settings->quiet)
+		return 0;
+	if (told.calls == 0)
+		say("%s has no calls", q->operand);
+	if (told.cut > 0)
+		say("%ju calls are left out, because there are too many in one another",
+		    (uintmax_t)told.cut);
+	if (told.folded > 0)
+		say("%ju calls are counted as part of their callers, because their stacks are too "
+		    "deep or there are too many different ones",
+		    (uintmax_t)told.folded);
+	return 0;
+}
+
+static int write_maps(void *userdata, int bundle_fd)
+{
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	int r = bundle_open(bundle_fd, &b);
+
+	/* The decoder finds the same, and reports it. */
+	return r == 0 ? brstack_maps(userdata, b) : 0;
+}
+
+static int take_branches(void *userdata, char *line)
+{
+	return brstack_take(userdata, line);
+}
+
+static int export_branches(const struct request *q, int fd)
+{
+	CLEANUP(brstack_freep) struct brstack *b = NULL;
+	struct calls_source source = q->source;
+	uint64_t n;
+	int r = brstack_new(fd, &b);
+
+	source.opened = write_maps;
+	if (r == 0)
+		r = calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_branches, b);
+	if (r == 0)
+		r = brstack_finish(b, &n);
+	if (r != 0)
+		return stream_failed(q, r);
+	if (n == 0 && !q->settings->quiet)
+		say("%s has no branches", q->operand);
+	return 0;
+}
+
+static int export_decoded(const struct request *q)
+{
+	CLEANUP(output_done) struct output o;
+	int r;
+
+	output_init(&o);
+	r = output_open(&o, q->output);
+	if (r < 0)
+		return write_failed(q, r);
+	if (binary_name(q) && output_is_terminal(&o))
+		return say_binary(q);
+	r = q->kind == BRSTACK ? export_branches(q, o.fd) : export_calls(q, o.fd);
+	if (r != 0)
+		return r;
+	r = output_commit(&o);
+	return r < 0 ? write_failed(q, r) : 0;
+}
+
+int cmd_export(struct settings *s, int argc, char **argv)
+{
+	struct request q = {.settings = s, .kind = -1, .source = {.settings = s}};
+	int r = parse(&q, argc, argv);
+
+	if (r != 0 || s->help || s->version)
+		return r;
+	if (!q.output && binary_name(&q) && isatty(STDOUT_FILENO))
+		return say_binary(&q);
+	if (output_replaces(q.output, q.operand))
+		return say_error(EXIT_CODE_USAGE,
+				 "-o %s: this is the bundle to export; give another name",
+				 q.output);
+	return q.kind == PERF_DATA ? export_perf_data(&q) : export_decoded(&q);
 }

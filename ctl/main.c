@@ -137,7 +137,19 @@ static const struct verb VERBS[] = {
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        Write a bundle as a perf.data, for `perf script --itrace=b' and `perf\n"
 	 "        report'. --images also writes the mapped files below DIR, for perf's option\n"
-	 "        --symfs, so that another host can read the perf.data.\n"},
+	 "        --symfs, so that another host can read the perf.data.\n"
+	 "  export --format=speedscope|perfetto|pprof|collapsed|callgrind ... BUNDLE|PERF.DATA\n"
+	 "         --format=sql|csv|csv-turns|csv-gaps|csv-marks|brstack\n"
+	 "         [--weight=cpu|wall|instructions] [--symbols=DIR]... [--debuginfod]\n"
+	 "         [--no-names] [--worker=PATH] [--sysroot=DIR] [--from=TIME] [--to=TIME]\n"
+	 "         [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB]\n"
+	 "        Decode, and write the calls of all threads: for speedscope.app, for\n"
+	 "        ui.perfetto.dev, for go tool pprof, as stacks for flamegraph.pl (--weight), for\n"
+	 "        kcachegrind, as tables for sqlite3 or a spreadsheet; or the branches as `perf\n"
+	 "        script -F ip,brstack' prints them. FILE.pftrace and so on need no --format.\n"
+	 "        --from, --to     of this span: 20ms from the begin, -20ms before the trigger\n"
+	 "        --function       of these functions, with all that they call; --image: of the\n"
+	 "                         functions of these files\n"},
 	{"help", cmd_help, "  help [VERB]\n"},
 	{"version", cmd_version, "  version\n"},
 };

@@ -4,6 +4,12 @@
  */
 #include "ctl/export/export_private.h"
 
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "proto/bundle/bundle.h"
+#include "proto/perf/perfrecord.h"
+
 struct brstack {
 	struct out out;
 	uint64_t from[BRSTACK_DEPTH], to[BRSTACK_DEPTH];
@@ -28,14 +34,54 @@ void brstack_freep(struct brstack **b)
 	*b = NULL;
 }
 
+/* Format: tools/perf/util/event.c, perf_event__fprintf_mmap2(). */
+static void write_map(struct brstack *b, const struct perfrecord *record)
+{
+	const uint32_t prot = record->u.mmap2.prot;
+	char path[EXPORT_MAX_NAME + 1], line[256];
+
+	snprintf(line, sizeof(line),
+		 "PERF_RECORD_MMAP2 %d/%d: [%#jx(%#jx) @ %#jx %02x:%02x %ju %ju]: %c%c%c%c ",
+		 (int)record->u.mmap2.pid, (int)record->u.mmap2.tid,
+		 (uintmax_t)record->u.mmap2.addr, (uintmax_t)record->u.mmap2.len,
+		 (uintmax_t)record->u.mmap2.pgoff, record->u.mmap2.maj, record->u.mmap2.min,
+		 (uintmax_t)record->u.mmap2.ino, (uintmax_t)record->u.mmap2.ino_generation,
+		 prot & PROT_READ ? 'r' : '-', prot & PROT_WRITE ? 'w' : '-',
+		 prot & PROT_EXEC ? 'x' : '-', record->u.mmap2.flags & MAP_SHARED ? 's' : 'p');
+	out_text(&b->out, line);
+	names_clean(record->u.mmap2.filename, path);
+	out_text(&b->out, path);
+	out_block(&b->out, "\n", 1);
+}
+
+int brstack_maps(struct brstack *b, const struct bundle *bundle)
+{
+	size_t size, at = 0;
+	const uint8_t *sideband = bundle_sideband(bundle, &size);
+	struct perfrecord record;
+
+	while (at < size) {
+		int r = perfrecord_parse(sideband + at, size - at, &record);
+
+		if (r == 0 && record.type == PERF_RECORD_MMAP2 && record.u.mmap2.prot & PROT_EXEC)
+			write_map(b, &record);
+		if (r < 0 && record.size == 0)
+			break; /* the decoder tells more about a damaged sideband */
+		at += record.size;
+	}
+	return b->out.error;
+}
+
 /* The fields behind the addresses: predicted or not, in a transaction, abort, cycles. The trace
  * does not tell any of these. */
 static void write_stack(struct brstack *b)
 {
+	char address[24];
+
 	if (b->n == 0)
 		return;
-	out_block(&b->out, " ", 1);
-	out_hex(&b->out, b->to[b->n - 1]);
+	snprintf(address, sizeof(address), " %16jx", (uintmax_t)b->to[b->n - 1]);
+	out_text(&b->out, address);
 	for (size_t i = b->n; i-- > 0;) {
 		out_block(&b->out, " ", 1);
 		out_hex(&b->out, b->from[i]);

@@ -39,6 +39,26 @@ void thread_title(const struct exporter *e, const struct export_thread *t,
 	snprintf(to, EXPORT_MAX_NAME + 32, "%s (%u)", name_text(e, t->name), t->tid);
 }
 
+static int define_own(struct exporter *e)
+{
+	static const char *const names[OWN_FUNCTIONS] = {
+		[FUNCTION_UNKNOWN] = "[unknown]",
+		[FUNCTION_SYSCALL] = "[system call]",
+		[FUNCTION_INTERRUPT] = "[interrupt]",
+	};
+	int r = 0;
+
+	if (ARRAY_RESERVE(e->functions, e->functions_capacity, OWN_FUNCTIONS) < 0)
+		return -ENOMEM;
+	for (; e->n_functions < OWN_FUNCTIONS && r == 0; e->n_functions++) {
+		struct export_function *f = &e->functions[e->n_functions];
+
+		*f = (struct export_function){.defined = true};
+		r = names_add(&e->names, names[e->n_functions], &f->name);
+	}
+	return r;
+}
+
 int exporter_new(const struct export_format *format, enum export_weight weight, int fd,
 		 struct exporter **ret)
 {
@@ -53,12 +73,10 @@ int exporter_new(const struct export_format *format, enum export_weight weight, 
 	e->next_id = 1;
 	out_init(&e->out, fd);
 	r = names_init(&e->names);
+	if (r == 0)
+		r = define_own(e);
 	if (r < 0)
 		return r;
-	if (ARRAY_RESERVE(e->functions, e->functions_capacity, 1) < 0)
-		return -ENOMEM;
-	e->functions[0] = (struct export_function){0}; /* the unknown one */
-	e->n_functions = 1;
 	*ret = TAKE_PTR(e);
 	return 0;
 }
@@ -85,12 +103,18 @@ void exporter_freep(struct exporter **ep)
 
 static int take_head(struct exporter *e, const struct callstream_item *i)
 {
+	int r = 0;
+
 	e->begun = true;
 	e->first = i->time;
 	if (__builtin_add_overflow(i->time, i->width, &e->until))
 		return -EBADMSG;
 	e->trigger = i->value;
-	return e->format->ops->start ? e->format->ops->start(e) : 0;
+	if (e->format->ops->start)
+		r = e->format->ops->start(e);
+	for (uint32_t n = 0; n < OWN_FUNCTIONS && r == 0 && e->format->ops->function; n++)
+		r = e->format->ops->function(e, n);
+	return r;
 }
 
 static int thread_new(struct exporter *e, uint32_t number, struct export_thread **ret)
@@ -133,6 +157,7 @@ static int take_thread(struct exporter *e, const struct callstream_item *i)
 
 static int take_function(struct exporter *e, const struct callstream_item *i)
 {
+	const uint32_t index = OWN_FUNCTIONS - 1 + i->function;
 	struct export_function *f;
 	int r;
 
@@ -140,11 +165,11 @@ static int take_function(struct exporter *e, const struct callstream_item *i)
 		return -EBADMSG;
 	if (i->function > EXPORT_MAX_NUMBER)
 		return -E2BIG;
-	if (ARRAY_RESERVE(e->functions, e->functions_capacity, (size_t)i->function + 1) < 0)
+	if (ARRAY_RESERVE(e->functions, e->functions_capacity, (size_t)index + 1) < 0)
 		return -ENOMEM;
-	while (e->n_functions <= i->function)
+	while (e->n_functions <= index)
 		e->functions[e->n_functions++] = (struct export_function){0};
-	f = &e->functions[i->function];
+	f = &e->functions[index];
 	if (f->defined)
 		return -EBADMSG;
 	*f = (struct export_function){.address = i->address, .line = i->line, .defined = true};
@@ -155,7 +180,7 @@ static int take_function(struct exporter *e, const struct callstream_item *i)
 		r = names_add(&e->names, i->file, &f->file);
 	if (r < 0 || !e->format->ops->function)
 		return r;
-	return e->format->ops->function(e, i->function);
+	return e->format->ops->function(e, index);
 }
 
 /* Moves the thread's time to TIME, never back, and returns it. */
@@ -175,10 +200,21 @@ static uint64_t advance(struct export_thread *t, uint64_t time)
 	return time;
 }
 
+/* The index of the function that begins. */
+static uint32_t function_of(const struct callstream_item *i)
+{
+	if (i->function > 0)
+		return OWN_FUNCTIONS - 1 + MIN_OF(i->function, EXPORT_MAX_NUMBER);
+	return i->begin == CALLSTREAM_SYSCALL	  ? FUNCTION_SYSCALL
+	       : i->begin == CALLSTREAM_INTERRUPT ? FUNCTION_INTERRUPT
+						  : FUNCTION_UNKNOWN;
+}
+
 static int take_begin(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
 {
-	if (i->function >= e->n_functions ||
-	    (i->function > 0 && !e->functions[i->function].defined))
+	const uint32_t function = function_of(i);
+
+	if (function >= e->n_functions || !e->functions[function].defined)
 		return -EBADMSG;
 	if (e->n_frames >= EXPORT_MAX_FRAMES)
 		return -E2BIG;
@@ -187,7 +223,7 @@ static int take_begin(struct exporter *e, struct export_thread *t, const struct 
 	t->frames[t->n] = (struct export_frame){.id = e->next_id++,
 						.begin = advance(t, i->time),
 						.cpu_before = t->cpu_ns,
-						.function = i->function,
+						.function = function,
 						.cpu = i->cpu,
 						.how = i->begin};
 	t->on = true; /* what begins is executed */
@@ -233,6 +269,9 @@ static int end_turn(struct exporter *e, struct export_thread *t, uint64_t end,
 	if (!t->in_turn)
 		return 0;
 	t->in_turn = false;
+	/* A slice that begins without a CPU. */
+	if (turn.begin == turn.end && why == CALLSTREAM_WHY_UNKNOWN)
+		return 0;
 	return e->format->ops->turn ? e->format->ops->turn(e, t, &turn) : 0;
 }
 
@@ -331,7 +370,7 @@ int exporter_take(void *exporter, const struct callstream_item *item)
 	return e->error;
 }
 
-int exporter_finish(struct exporter *e, struct export_told *ret)
+int exporter_finish(struct exporter *e, struct exporter_told *ret)
 {
 	int r;
 

@@ -14,7 +14,7 @@
  *   in a temporary file (spool.c).
  * - Limits end the export with -E2BIG, with one exception: if there are too many different stacks,
  *   or a stack is too deep for a format that adds up, a call is booked to its caller, and counted
- *   (export_told.folded).
+ *   (exporter_told.folded).
  * - Every name is a stranger's. names.c makes it safe once, as for a terminal: valid UTF-8 without
  *   control characters and without characters that reorder their neighbours, at most
  *   EXPORT_MAX_NAME bytes. A format adds its own quoting. No name can end a string, a line, a field
@@ -64,7 +64,7 @@ extern const struct export_format export_formats[];
 const struct export_format *export_format_find(const char *name);
 
 /* What is worth a remark. */
-struct export_told {
+struct exporter_told {
 	uint64_t calls;	 /* frames that ended */
 	uint64_t cut;	 /* frames that the decoder left out because of a limit */
 	uint64_t folded; /* frames booked to their callers, because of EXPORT_MAX_STACKS and _DEPTH
@@ -84,9 +84,10 @@ void exporter_freep(struct exporter **e);
 int exporter_take(void *exporter, const struct callstream_item *item);
 /* Writes what is left. 0; -ENODATA: the stream was cut off before its end; or as exporter_take().
  */
-int exporter_finish(struct exporter *e, struct export_told *ret);
+int exporter_finish(struct exporter *e, struct exporter_told *ret);
 
-/* --- brstack.c: branch stacks, as `perf script -F ip,brstack' prints them --- */
+/* --- brstack.c: branch stacks, as `perf script -F ip,brstack --show-mmap-events' prints them ---
+ */
 
 struct brstack;
 
@@ -95,6 +96,10 @@ struct brstack;
 
 int brstack_new(int fd, struct brstack **ret);
 void brstack_freep(struct brstack **b);
+struct bundle;
+/* Writes what was mapped where, executable mappings only, as `perf script --show-mmap-events' does;
+ * readers need these lines before the branches. 0 or -errno of write(2). */
+int brstack_maps(struct brstack *b, const struct bundle *bundle);
 /* Takes a line of --view=branches, without its newline. 0; -EBADMSG: not such a line; -ENOMEM; or
  * -errno of write(2). */
 int brstack_take(struct brstack *b, const char *line);

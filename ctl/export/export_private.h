@@ -76,6 +76,10 @@ struct export_thread {
 	uint32_t node;
 };
 
+/* Functions of ours come first, and that of number N of the stream has the index OWN_FUNCTIONS - 1
+ * + N. */
+enum { FUNCTION_UNKNOWN, FUNCTION_SYSCALL, FUNCTION_INTERRUPT, OWN_FUNCTIONS };
+
 struct export_function {
 	uint32_t name, image, file; /* in exporter.names */
 	uint32_t line;
@@ -106,12 +110,12 @@ struct exporter {
 	struct out out;
 	struct names names;
 	struct export_thread **threads;	   /* by number; NULL: not defined */
-	struct export_function *functions; /* by number; 0 is the unknown one */
+	struct export_function *functions; /* by index, see OWN_FUNCTIONS */
 	uint32_t n_threads, n_functions;   /* of the arrays */
 	size_t threads_capacity, functions_capacity;
 	uint64_t first, until, trigger; /* of the head */
 	uint64_t n_frames, next_id;
-	struct export_told told;
+	struct exporter_told told;
 	bool begun, ended;
 	int error;
 	void *own; /* of the format */
@@ -126,7 +130,7 @@ static inline const char *function_name(const struct exporter *e, uint32_t funct
 {
 	const char *name = name_text(e, e->functions[function].name);
 
-	return *name ? name : "[unknown]";
+	return *name ? name : name_text(e, e->functions[FUNCTION_UNKNOWN].name);
 }
 
 /* Writes "NAME (TID)" to TO. */

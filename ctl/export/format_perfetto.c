@@ -172,7 +172,7 @@ static void annotate(struct bytes_out *m, const char *name, const char *text, ui
 /* --- Definitions --- */
 
 /* A function's name is written once, and has a number in events. */
-static int intern(struct exporter *e, uint32_t function, const char *name)
+static int function(struct exporter *e, uint32_t n)
 {
 	struct bytes_out *m = packet(e, 0);
 	size_t data, entry;
@@ -180,16 +180,11 @@ static int intern(struct exporter *e, uint32_t function, const char *name)
 	pb_number(m, PACKET_FLAGS, FLAGS_NEEDS);
 	data = pb_begin(m, PACKET_INTERNED);
 	entry = pb_begin(m, INTERNED_NAMES);
-	pb_number(m, NAME_IID, (uint64_t)function + 1);
-	pb_text(m, NAME_TEXT, name);
+	pb_number(m, NAME_IID, (uint64_t)n + 1);
+	pb_text(m, NAME_TEXT, function_name(e, n));
 	pb_end(m, entry);
 	pb_end(m, data);
 	return packet_done(e);
-}
-
-static int function(struct exporter *e, uint32_t n)
-{
-	return intern(e, n, function_name(e, n));
 }
 
 static int write_clock(struct exporter *e)
@@ -234,8 +229,6 @@ static int start(struct exporter *e)
 	bytes_out_init(&p->packet, 65536);
 	e->own = p;
 	r = write_clock(e);
-	if (r == 0)
-		r = intern(e, 0, function_name(e, 0));
 	return r < 0 ? r : write_trigger(e);
 }
 
@@ -393,7 +386,7 @@ static int gap(struct exporter *e, struct export_thread *t, const struct callstr
 	return event_done(e, at);
 }
 
-static int frequency(struct exporter *e, const struct callstream_item *i)
+static int frequency(struct exporter *e, const struct callstream_item *i, bool megahertz)
 {
 	uint64_t uuid = UUID(TRACK_CPU_COUNTER, i->cpu);
 	char title[64];
@@ -403,7 +396,8 @@ static int frequency(struct exporter *e, const struct callstream_item *i)
 
 	if (r == 0 && !c->frequency) {
 		c->frequency = true;
-		snprintf(title, sizeof(title), "frequency of CPU %u", i->cpu);
+		snprintf(title, sizeof(title), "%s of CPU %u", megahertz ? "MHz" : "bus ratio",
+			 i->cpu);
 		r = declare(e, uuid, 0, title, true);
 	}
 	if (r < 0)
@@ -436,8 +430,11 @@ static int mark(struct exporter *e, struct export_thread *t, const struct callst
 	size_t at;
 	int r;
 
-	if (strcmp(i->name, "frequency") == 0)
-		return frequency(e, i);
+	if (strcmp(i->name, "frequency") == 0 || strcmp(i->name, "ratio") == 0)
+		return frequency(e, i, *i->name == 'f');
+	/* The head had it. */
+	if (!t && i->time == e->trigger && strcmp(i->name, "trigger") == 0)
+		return 0;
 	r = mark_track(e, t, i->cpu, &uuid);
 	if (r < 0)
 		return r;

@@ -45,23 +45,9 @@
 
 /* The strings begin with these; the names of the exporter follow, without their first, which is "".
  */
-enum {
-	S_NONE,
-	S_CALLS,
-	S_COUNT,
-	S_INSNS,
-	S_CPU,
-	S_NS,
-	S_WALL,
-	S_THREAD,
-	S_TID,
-	S_PID,
-	S_UNKNOWN,
-	STRINGS
-};
-static const char *const strings[STRINGS] = {"",    "calls",	   "count",    "instructions",
-					     "cpu", "nanoseconds", "wall",     "thread",
-					     "tid", "pid",	   "[unknown]"};
+enum { S_NONE, S_CALLS, S_COUNT, S_INSNS, S_CPU, S_NS, S_WALL, S_THREAD, S_TID, S_PID, STRINGS };
+static const char *const strings[STRINGS] = {
+	"", "calls", "count", "instructions", "cpu", "nanoseconds", "wall", "thread", "tid", "pid"};
 
 static uint64_t string_of(uint32_t name)
 {
@@ -149,7 +135,8 @@ static int write_function(struct exporter *e, struct bytes_out *m, uint32_t i)
 	if (r < 0)
 		return r;
 	pb_number(m, FUNCTION_ID, (uint64_t)i + 1);
-	pb_number(m, FUNCTION_NAME, f->name ? string_of(f->name) : S_UNKNOWN);
+	pb_number(m, FUNCTION_NAME,
+		  string_of(f->name ? f->name : e->functions[FUNCTION_UNKNOWN].name));
 	pb_number(m, FUNCTION_FILE, string_of(f->file));
 	pb_number(m, FUNCTION_LINE, f->line);
 	return pb_write(&e->out, PROFILE_FUNCTION, m);

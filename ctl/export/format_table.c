@@ -338,7 +338,7 @@ static void sql_functions(struct exporter *e)
 		const struct export_function *f = &e->functions[i];
 		struct row row;
 
-		if (i > 0 && !f->defined)
+		if (!f->defined)
 			continue;
 		row = sql_row(e, T_FUNCTIONS);
 		row_number(&row, i);

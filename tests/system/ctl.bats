@@ -74,7 +74,7 @@ fails() {
 	fails 2 "valid values: pretty, short, off"
 	ctl fetch latest --format=tar
 	fails 2 "valid values: report, bundle"
-	ctl export latest --format=pprof
+	ctl export latest --format=xml
 	fails 2 "valid values: perf.data"
 	ctl decode --view=calls x
 	fails 2 "valid values: report, summary, packets, branches, insns"
@@ -581,6 +581,42 @@ bundle() {
 	fails 1 "Not a directory"
 }
 
+@test "export refuses options that do not go with the format" {
+	ctl export --format=csv --images=x a
+	fails 2 "--images goes with --format=perf.data"
+	ctl export --symbols=x a
+	fails 2 "perf.data decodes nothing"
+	ctl export --weight=wall -o x.pftrace a
+	fails 2 "--weight goes with --format=collapsed"
+	ctl export --weight=time --format=collapsed a
+	fails 2 "valid values: cpu, wall, instructions"
+	ctl export --format=pprof $(for i in 1 2 3 4 5 6 7 8 9; do echo --symbols=/; done) a
+	fails 2 "up to 8 directories"
+}
+
+@test "export writes each branch of a decode once" {
+	bundle plain
+	ctl export --format=brstack -o "$dir/br" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	ctl decode --view=branches -o "$dir/branches" "$dir/bundle"
+	awk '/^[0-9a-f]/ && $1 != "0" && $2 != "0" {n++} END {print n + 0}' "$dir/branches" >"$dir/n"
+	awk '/^ / {n += NF - 1} END {print n + 0}' "$dir/br" >"$dir/m"
+	cmp "$dir/n" "$dir/m"
+	grep -q '^PERF_RECORD_MMAP2 .* r.xp /' "$dir/br"
+	ctl export --format=brstack -o /dev/full "$dir/bundle"
+	fails 1 "No space left on device"
+}
+
+@test "export of what is no call stream leaves no output" {
+	bundle plain
+	decoder 0:0
+	for format in speedscope perfetto pprof collapsed callgrind sql csv brstack; do
+		ctl export --format=$format -o "$dir/out" "$dir/bundle"
+		fails 1 "invalid"
+		[ ! -e "$dir/out" ]
+	done
+}
+
 @test "a failed export leaves no directory of images behind" {
 	bundle plain
 	ctl -q export -o "$dir/none/x" --images="$dir/images" "$dir/bundle"
@@ -647,6 +683,9 @@ bundle() {
 @test "export refuses a terminal" {
 	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
 	bundle plain
+	run script -qec "'$ctl' export --format=pprof '$dir/bundle'" /dev/null
+	[ "$status" -eq 2 ]
+	[[ $output == *"pprof is binary and not written to a terminal"* ]]
 	run script -qec "'$ctl' export '$dir/bundle'" /dev/null
 	[ "$status" -eq 2 ]
 	[[ $output == *"not written to a terminal"* ]]

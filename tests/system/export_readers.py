@@ -20,7 +20,7 @@ EXPORT = f"{os.environ.get('PTSNAP_BUILDDIR', '.')}/tests/support/export_stream"
 NAMES = [b"main", b"operator<<", b"f(int, char)", b"a;b", b'quote"d', b"it's'); DROP TABLE calls; --",
          b"</script><script>alert(1)", b"esc\x1b[2J", b"line\nfeed", b"tab\tcr\r", b"bad\xff\xfe\x80utf", b"",
          b"\xe2\x80\xaereversed", b"\xc3\xa9t\xc3\xa9", b"=cmd|'/c calc'!A0", b"back\\slash", b"(3) fn=(2) x",
-         b"long" * 600, b"% s %n", b"calls=1 2"]
+         b"long" * 2000, b"% s %n", b"calls=1 2"]
 
 # Our own words for the few messages of the two formats that are looked at here; the numbers are those that
 # Perfetto and pprof publish.
@@ -76,7 +76,7 @@ class Failed(Exception):
 def same(what, seen, expected):
     if seen != expected:
         different = [k for k in {**seen, **expected} if seen.get(k) != expected.get(k)] if isinstance(seen, dict) else ""
-        raise Failed(f"{what}: {str(seen)[:600]} instead of {str(expected)[:600]} {different[:3]}")
+        raise Failed(f"{what}: {str(seen)[:300]} instead of {str(expected)[:300]} {str(different[:3])[:200]}")
 
 
 def escaped(name):
@@ -99,20 +99,20 @@ def clean(name):
             bad = ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 or 0x202a <= ord(c) <= 0x202e
             out += (f"\\x{ord(c):02x}" if len(name[:n]) == 1 else f"\\u{{{ord(c):x}}}") if bad else c
             name = name[n:]
-    return out
+    return out if len(out) <= 4095 else out[:4095] + "~"
 
 
 class Stream:
     """A random stream of calls, and what is true of it."""
 
-    def __init__(self, seed, threads=4, items=3000):
+    def __init__(self, seed, threads=4, items=6000):
         self.random = random.Random(seed)
         self.lines, self.open, self.now, self.on = [], {}, {}, {}
         self.calls, self.insns, self.wall, self.cpu = Counter(), Counter(), Counter(), Counter()
         self.turns, self.gaps, self.marks, self.switches = [], [], [], 0
         self.paths = Counter()
         self.put("H", 1, 1000, 10**9, 5000)
-        self.names = {0: "[unknown]"}
+        self.names = {0: "[unknown]", -1: "[system call]", -2: "[interrupt]"}
         for n, name in enumerate(NAMES, 1):
             self.put("F", n, hex(n * 16), escaped(name), escaped(b"/bin/" + name), escaped(name + b".c"), n)
             self.names[n] = clean(name) or "[unknown]"
@@ -143,9 +143,11 @@ class Stream:
             return
         elif kind == "B" and len(self.open[t]) < 40:
             f = self.random.randint(0, len(NAMES))
+            how = self.random.choice(["call", "jump", "signal", "inlined", "found", "syscall", "interrupt"])
+            number, f = f, f or {"syscall": -1, "interrupt": -2}.get(how, 0)
             self.open[t].append(f)
             self.paths[(t, *self.open[t])] += 0
-            self.put("B", t, time, 0, t, f, self.random.choice(["call", "jump", "signal", "inlined", "found"]))
+            self.put("B", t, time, 0, t, number, how)
         elif kind == "E" and self.open[t]:
             self.end(t, time, "return", self.random.randint(0, 50))
         elif kind == "G":
@@ -409,6 +411,30 @@ def tables(s, _work):
          [m[1:] for m in s.marks])
 
 
+def slices(s, _work):
+    """What three spans have together is what the whole has; the same for the four threads."""
+    def sums(form, *options):
+        run = subprocess.run([EXPORT, form, *options], input="\n".join(s.lines).encode() + b"\n", capture_output=True)
+        if run.returncode:
+            raise Failed(f"{form} {options}: {run.stderr.decode()}")
+        total = Counter()
+        if form == "csv-turns":
+            for r in csv.DictReader(io.StringIO(run.stdout.decode(), newline="")):
+                total[r["tid"]] += int(r["end_ns"]) - int(r["begin_ns"])
+            return total
+        for line in run.stdout.decode().splitlines():
+            stack, weight = line.rsplit(" ", 1)
+            total[stack] += int(weight)
+        return total
+    spans = [["to=100us"], ["from=100us", "to=301us"], ["from=301us"]]
+    threads = [[f"tid={t}"] for t in range(101, 105)]
+    for form in ("collapsed", "collapsed=wall", "csv-turns"):
+        whole = dict(sums(form))
+        same(f"{form} of spans", dict(sum((sums(form, *o) for o in spans), Counter())), whole)
+        same(f"{form} of threads", dict(sum((sums(form, *o) for o in threads), Counter())), whole)
+    same("calls of main", {k.split(";")[1] for k in sums("collapsed", "function=main")}, {"main"})
+
+
 def brstack(_s, _work):
     lines, expected = ["# cpu 0 pid 1 tid 1"], []
     for i in range(1, 200):
@@ -422,7 +448,7 @@ def brstack(_s, _work):
     run = subprocess.run([EXPORT, "brstack"], input="\n".join(lines).encode() + b"\n", capture_output=True)
     seen = []
     for line in run.stdout.decode().splitlines():
-        m = re.fullmatch(r" (0x[0-9a-f]+)((?: 0x[0-9a-f]+/0x[0-9a-f]+/-/-/-/0){1,32})", line)
+        m = re.fullmatch(r" +([0-9a-f]+)((?: 0x[0-9a-f]+/0x[0-9a-f]+/-/-/-/0){1,32})", line)
         if not m:
             raise Failed(line)
         stack = [tuple(int(v, 16) for v in b.split("/")[:2]) for b in m.group(2).split()]
@@ -436,7 +462,7 @@ def main():
         print("1..0 # SKIP no export_stream")
         return 0
     cases = [(speedscope, None), (perfetto, "protoc"), (pprof, "protoc"), (collapsed, None),
-             (callgrind, "callgrind_annotate"), (sqlite, "sqlite3"), (tables, None), (brstack, None)]
+             (callgrind, "callgrind_annotate"), (sqlite, "sqlite3"), (tables, None), (slices, None), (brstack, None)]
     print(f"1..{len(cases)}")
     failed = 0
     for number, (case, program) in enumerate(cases, 1):

@@ -66,7 +66,7 @@ static const char *export_small(const char *format, enum export_weight weight)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 	CLEANUP(exporter_freep) struct exporter *e = NULL;
-	struct export_told told;
+	struct exporter_told told;
 	ssize_t n;
 
 	assert_int_equal(memfd_new("test", 0, &fd), 0);
@@ -120,7 +120,7 @@ static void exporter_sql_doubles_quotes_of_names(void **state)
 	const char *text = export_small("sql", EXPORT_CPU);
 
 	(void)state;
-	assert_non_null(strstr(text, "(2,'=g''','','0x20','',0)"));
+	assert_non_null(strstr(text, "(4,'=g''','','0x20','',0)"));
 	assert_non_null(strstr(text, "INSERT INTO trace VALUES\n(100,150,140);\n"));
 	assert_non_null(strstr(text, "COMMIT;\n"));
 }
@@ -129,12 +129,12 @@ static void exporter_speedscope_shows_waiting_within_a_call(void **state)
 {
 	(void)state;
 	assert_non_null(strstr(export_small("speedscope", EXPORT_CPU),
-			       "\"events\":[{\"type\":\"O\",\"frame\":3,\"at\":10},"
-			       "{\"type\":\"O\",\"frame\":4,\"at\":12},"
+			       "\"events\":[{\"type\":\"O\",\"frame\":5,\"at\":10},"
+			       "{\"type\":\"O\",\"frame\":6,\"at\":12},"
 			       "{\"type\":\"O\",\"frame\":0,\"at\":14},"
 			       "{\"type\":\"C\",\"frame\":0,\"at\":19},"
-			       "{\"type\":\"C\",\"frame\":4,\"at\":20},"
-			       "{\"type\":\"C\",\"frame\":3,\"at\":30}]"));
+			       "{\"type\":\"C\",\"frame\":6,\"at\":20},"
+			       "{\"type\":\"C\",\"frame\":5,\"at\":30}]"));
 }
 
 static void exporter_callgrind_writes_a_name_once(void **state)
@@ -143,9 +143,9 @@ static void exporter_callgrind_writes_a_name_once(void **state)
 
 	(void)state;
 	assert_non_null(strstr(text, "summary: 10 15 20\n"));
-	assert_non_null(strstr(text, "fn=(1) f,\"\n3 6 12 12\n"));
-	assert_non_null(strstr(text, "cfn=(2) =g'\ncalls=1 0\n3 4 3 8\n"));
-	assert_non_null(strstr(text, "fn=(2)\n0 4 3 8\n"));
+	assert_non_null(strstr(text, "fn=(3) f,\"\n3 6 12 12\n"));
+	assert_non_null(strstr(text, "cfn=(4) =g'\ncalls=1 0\n3 4 3 8\n"));
+	assert_non_null(strstr(text, "fn=(4)\n0 4 3 8\n"));
 }
 
 static void exporter_take_item_without_its_place_is_refused(void **state)
@@ -184,7 +184,7 @@ static void exporter_take_number_beyond_the_limit_is_refused(void **state)
 static void exporter_finish_without_the_end_is_no_data(void **state)
 {
 	CLEANUP(exporter_freep) struct exporter *e = exporter_of("csv", EXPORT_CPU, 1);
-	struct export_told told;
+	struct exporter_told told;
 
 	(void)state;
 	assert_int_equal(give(e, SMALL[0]), 0);
@@ -197,7 +197,7 @@ static void exporter_finish_full_device_is_an_error(void **state)
 	for (const struct export_format *f = export_formats; f->name; f++) {
 		CLEANUP_CLOSE int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 		CLEANUP(exporter_freep) struct exporter *e = exporter_of(f->name, EXPORT_CPU, fd);
-		struct export_told told;
+		struct exporter_told told;
 
 		give_all(e, SMALL);
 		assert_int_equal(exporter_finish(e, &told), -ENOSPC);
@@ -208,7 +208,7 @@ static void exporter_collapsed_deep_stack_is_booked_to_callers(void **state)
 {
 	CLEANUP_CLOSE int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	CLEANUP(exporter_freep) struct exporter *e = exporter_of("collapsed", EXPORT_INSNS, fd);
-	struct export_told told;
+	struct exporter_told told;
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
