@@ -142,5 +142,5 @@ int brstack_finish(struct brstack *b, uint64_t *ret_branches)
 {
 	write_stack(b);
 	*ret_branches = b->total;
-	return out_flush(&b->out);
+	return out_finish(&b->out);
 }

@@ -12,7 +12,7 @@ const struct export_format export_formats[] = {
 	 &speedscope_ops},
 	{"perfetto", ".pftrace", "https://ui.perfetto.dev and trace_processor", true,
 	 &perfetto_ops},
-	{"pprof", ".pb", "go tool pprof, not compressed", true, &pprof_ops},
+	{"pprof", ".pb.gz", "go tool pprof", true, &pprof_ops},
 	{"collapsed", ".collapsed", "stacks and their weight, for flamegraph.pl", false,
 	 &collapsed_ops},
 	{"callgrind", ".callgrind", "kcachegrind and callgrind_annotate", false, &callgrind_ops},
@@ -97,6 +97,7 @@ void exporter_freep(struct exporter **ep)
 	free(e->threads);
 	free(e->functions);
 	names_done(&e->names);
+	out_done(&e->out);
 	free(e);
 	*ep = NULL;
 }
@@ -379,7 +380,7 @@ int exporter_finish(struct exporter *e, struct exporter_told *ret)
 		return -ENODATA;
 	r = e->format->ops->finish ? e->format->ops->finish(e) : 0;
 	if (r == 0)
-		r = out_flush(&e->out);
+		r = out_finish(&e->out);
 	if (r == 0)
 		*ret = e->told;
 	return r;

@@ -21,8 +21,8 @@
  *   or a statement.
  * - The stream comes from a decoder that a trace may have taken over. ctl/calls has checked the
  * order of its lines; what would lead out of an array makes the export fail here, too.
- * - No outside library: protobuf.c writes the five encodings that Perfetto and pprof need, in
- *   a hundred lines (libprotobuf-c would build each message as a tree first); SQL is text for
+ * - No outside library but zlib: protobuf.c writes the five encodings that Perfetto and pprof need,
+ * in a hundred lines (libprotobuf-c would build each message as a tree first); SQL is text for
  *   sqlite3(1), because a database can be written neither to a pipe nor under another name.
  * - Time on a CPU is what lies between the thread's switches; a thread of which no switch is known
  *   has the CPU all the time. Time between the frames of a thread belongs to no function.

@@ -17,11 +17,15 @@ struct out {
 	int fd;
 	int error; /* 0 or -errno */
 	size_t used;
-	uint64_t total; /* bytes so far */
+	struct gzip *gzip; /* owned; NULL: not compressed */
 	char buffer[65536];
 };
 
 void out_init(struct out *o, int fd);
+void out_done(struct out *o);
+/* Compresses everything from here on as gzip(1) does. To be called before anything is written; ends
+ * with out_finish(). 0 or -ENOMEM. */
+int out_compress(struct out *o);
 void out_block(struct out *o, const void *data, size_t size);
 void out_text(struct out *o, const char *text);
 void out_number(struct out *o, uint64_t v);
@@ -30,7 +34,8 @@ void out_hex(struct out *o, uint64_t v); /* with 0x */
 void out_escaped(struct out *o, const char *text, const char *specials);
 /* TEXT between two QUOTEs; a QUOTE within it is doubled. */
 void out_quoted(struct out *o, const char *text, char quote);
-int out_flush(struct out *o);
+/* Writes what is left. 0 or the first failure. */
+int out_finish(struct out *o);
 
 /* --- names.c: safe texts, each kept once, numbered from 0; number 0 is "" --- */
 

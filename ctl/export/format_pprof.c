@@ -1,6 +1,6 @@
 /*
  * pprof's profile: a sample for each different stack of each thread, with the number of calls,
- * instructions, and nanoseconds. Not compressed; the readers accept both.
+ * instructions, and nanoseconds; compressed, as the format demands.
  *
  * Field numbers are those of proto/profile.proto in pprof's repository. A function is one location.
  */
@@ -193,8 +193,10 @@ static void write_numbers(struct exporter *e, struct bytes_out *m)
 static int finish(struct exporter *e)
 {
 	struct bytes_out m;
-	int r;
+	int r = out_compress(&e->out);
 
+	if (r < 0)
+		return r;
 	/* Enough for the numbers of EXPORT_MAX_DEPTH frames. */
 	bytes_out_init(&m, 65536);
 	r = write_types(e, &m);

@@ -3,21 +3,78 @@
  */
 #include "ctl/export/export_private.h"
 
+#include <zlib.h>
+
 #include "proto/memfd.h"
+
+/* RFC 1952, and zlib.h, deflateInit2(): a gzip header instead of zlib's own. */
+#define GZIP_WINDOW (15 + 16)
+
+struct gzip {
+	z_stream stream;
+	uint8_t buffer[65536];
+};
 
 void out_init(struct out *o, int fd)
 {
 	o->fd = fd;
 	o->error = 0;
 	o->used = 0;
-	o->total = 0;
+	o->gzip = NULL;
 }
 
-int out_flush(struct out *o)
+void out_done(struct out *o)
 {
-	if (o->error == 0)
+	if (o->gzip)
+		deflateEnd(&o->gzip->stream);
+	free(o->gzip);
+	o->gzip = NULL;
+}
+
+int out_compress(struct out *o)
+{
+	struct gzip *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	if (deflateInit2(&g->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(g);
+		return -ENOMEM;
+	}
+	o->gzip = g;
+	return 0;
+}
+
+/* Compresses and writes the buffer. */
+static void deflate_buffer(struct out *o, int flush)
+{
+	struct gzip *g = o->gzip;
+
+	g->stream.next_in = (uint8_t *)o->buffer;
+	g->stream.avail_in = (unsigned)o->used;
+	do {
+		g->stream.next_out = g->buffer;
+		g->stream.avail_out = sizeof(g->buffer);
+		/* Fails only for a stream in disorder, which this one cannot be. */
+		deflate(&g->stream, flush);
+		o->error =
+			memfd_write_all(o->fd, g->buffer, sizeof(g->buffer) - g->stream.avail_out);
+	} while (o->error == 0 && g->stream.avail_out == 0);
+}
+
+static void write_buffer(struct out *o, bool last)
+{
+	if (o->error == 0 && o->gzip)
+		deflate_buffer(o, last ? Z_FINISH : Z_NO_FLUSH);
+	else if (o->error == 0)
 		o->error = memfd_write_all(o->fd, o->buffer, o->used);
 	o->used = 0;
+}
+
+int out_finish(struct out *o)
+{
+	write_buffer(o, true);
 	return o->error;
 }
 
@@ -25,7 +82,6 @@ void out_block(struct out *o, const void *data, size_t size)
 {
 	const char *from = data;
 
-	o->total += size;
 	while (size > 0) {
 		size_t part = MIN_OF(size, sizeof(o->buffer) - o->used);
 
@@ -34,7 +90,7 @@ void out_block(struct out *o, const void *data, size_t size)
 		from += part;
 		size -= part;
 		if (o->used == sizeof(o->buffer))
-			out_flush(o);
+			write_buffer(o, false);
 	}
 }
 

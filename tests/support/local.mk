@@ -134,4 +134,4 @@ EXTRA_DIST += tests/support/beside.h tests/support/child.h tests/support/flow_lo
 # Call streams in the formats of other tools, without a decoder.
 noinst_PROGRAMS += tests/support/export_stream
 tests_support_export_stream_SOURCES = tests/support/export_stream.c
-tests_support_export_stream_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) -lm
+tests_support_export_stream_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZLIB_LIBS) -lm

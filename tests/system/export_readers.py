@@ -5,6 +5,7 @@ this file computes from the same stream: calls, instructions, time and time on a
 gaps and marks.
 """
 import csv
+import gzip
 import io
 import json
 import os
@@ -311,7 +312,7 @@ def perfetto(s, work):
 
 
 def pprof(s, work):
-    profile = decode(PPROF, "Profile", export(s, "pprof"), work)
+    profile = decode(PPROF, "Profile", gzip.decompress(export(s, "pprof")), work)
     strings = [v for k, v in profile if k == "string"]
     functions = {dict(f)["id"]: strings[dict(f).get("name", 0)] for k, f in profile if k == "function"}
     locations = {dict(f)["id"]: dict(dict(f)["line"])["function"] for k, f in profile if k == "location"}

@@ -1,6 +1,6 @@
 # ctl: what ptsnapctl is made of, without a recorder.
 
-ctl_test_libs = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
+ctl_test_libs = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) $(ZLIB_LIBS) -lm
 
 check_PROGRAMS += tests/unit/ctl/calls/test_calls_read
 tests_unit_ctl_calls_test_calls_read_SOURCES = tests/unit/ctl/calls/test_calls_read.c
