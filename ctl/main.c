@@ -104,7 +104,8 @@ static const struct verb VERBS[] = {
 	 "        Make the recorder read its configuration and triggers again (like SIGHUP), and\n"
 	 "        print what is wrong in them, or needs a restart.\n"},
 	{"decode", cmd_decode,
-	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
+	 "  decode [--view=report|summary|packets|branches|insns|events|calls] [--hash]\n"
+	 "         [-o OUT]\n"
 	 "         [--deadline=TIME] [--threads=N] [--memory=SIZE] [--skim=psb|tip]\n"
 	 "         [--repeat=N] [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
 	 "         [--no-installed-symbols] [--debuginfod] [--no-names] [--worker=PATH]\n"

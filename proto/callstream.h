@@ -6,14 +6,14 @@
  * ends with CALLSTREAM_END; a stream without an end was cut off. Neither side keeps more than open
  * frames and definitions: memory does not grow with the length of the trace.
  *
- *   H  version, first time, last time, time of the trigger (0: unknown)
+ *   H  version, first time, length, time of the trigger (0: unknown)
  *   T  thread, pid, tid, name                    before its first use
  *   F  function, address, name, image, file, line  before its first use
  *   B  thread, time, width, cpu, function, kind  a frame begins
  *   E  thread, time, width, cpu, end, insns      the innermost frame of the thread ends
  *   R  thread, time, cpu                         the thread gets the CPU
  *   S  thread, time, cpu, why                    the thread leaves the CPU
- *   G  thread, time, until, cpu, name            a gap: what happened meanwhile is not known
+ *   G  thread, time, length, cpu, name           a gap: what happened meanwhile is not known
  *   M  thread, time, cpu, value, name            an instant: PTWRITE, change of frequency, ...
  *   Z  frames, truncated                         the end
  *
@@ -66,8 +66,8 @@ enum callstream_begin {
 /* How a frame ended. */
 enum callstream_end {
 	CALLSTREAM_RETURN,  /* a return, or for a kernel frame the return to user code */
-	CALLSTREAM_LEFT,    /* together with a frame around it: tail call, inlined code */
-	CALLSTREAM_UNWOUND, /* longjmp, an exception, an aborted transaction */
+	CALLSTREAM_LEFT,    /* by a jump back, or together with a frame around it (a tail call) */
+	CALLSTREAM_UNWOUND, /* longjmp, an exception, an aborted transaction, an exec */
 	CALLSTREAM_SWAPPED, /* the thread went to another stack (coroutines); the frame was dropped
 			     */
 	CALLSTREAM_LOST,    /* at a gap */

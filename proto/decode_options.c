@@ -11,14 +11,14 @@ bool decode_options_are_sound(const struct decode_options *o)
 	const bool sums = o->view == WORKER_VIEW_REPORT || o->view == WORKER_VIEW_SUMMARY;
 	const bool skims = o->skim != WORKER_SKIM_NONE;
 
-	if (o->view > WORKER_VIEW_EVENTS || o->skim > WORKER_SKIM_TIP ||
+	if (o->view > WORKER_VIEW_CALLS || o->skim > WORKER_SKIM_TIP ||
 	    o->retstack > WORKER_RETSTACK_LIBIPT || o->repeat > WORKER_MAX_REPEAT ||
 	    o->threads > WORKER_MAX_THREADS || flags > 1)
 		return false;
 	if (o->has_only_uid && (o->view != WORKER_VIEW_REPORT || skims || o->repeat > 0 ||
 				o->gap > 0 || o->keep || o->has_deadline))
 		return false;
-	if (o->lines && (o->view != WORKER_VIEW_REPORT || skims))
+	if (o->lines && ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_CALLS) || skims))
 		return false;
 	if (skims)
 		return (sums || o->view == WORKER_VIEW_BRANCHES) && o->repeat == 0 &&

@@ -17,7 +17,7 @@ enum worker_view {
 	WORKER_VIEW_BRANCHES = 3, /* FROM TO, one line for each taken branch */
 	WORKER_VIEW_INSNS = 4,	  /* one address on each line */
 	WORKER_VIEW_EVENTS = 5,	  /* one line for each event: all but branches and instructions */
-	WORKER_VIEW_CALLS = 6,	  /* a call stream, proto/callstream.h; not yet accepted */
+	WORKER_VIEW_CALLS = 6,	  /* a call stream (proto/callstream.h) */
 };
 
 /* The format of views that are lines: decode_options.show. The options of ptdump and ptxed have the
@@ -108,7 +108,7 @@ struct decode_options {
 	uint32_t keep;
 	/* Flag: read no symbol tables and perf maps, which are most of what strangers can write. */
 	uint32_t no_symbols;
-	uint32_t lines; /* flag; report: add source lines and inlined functions, by DWARF */
+	uint32_t lines; /* flag; report, calls: add source lines and inlined functions, by DWARF */
 	uint32_t debug; /* flag: somebody answers WORKER_DEBUG */
 	/* Flag; report: show only processes that certainly belong to user only_uid
 	 * (decoder/worker/replay). */

@@ -271,7 +271,7 @@ static bool take_raw(struct raw *raw, int option)
 static bool take_how(struct decode_options *o, int option)
 {
 	static const char *const views[] = {"report", "summary", "packets", "branches",
-					    "insns",  "events",	 NULL};
+					    "insns",  "events",	 "calls",   NULL};
 	static const char *const retstacks[] = {"auto", "sdm", "libipt", NULL};
 	static const char *const skims[] = {"psb", "tip", NULL};
 	uint64_t usec = 0;
@@ -376,9 +376,10 @@ static int check_names(const struct decode_request *q)
 	const bool skims = q->options.skim != WORKER_SKIM_NONE;
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
-	if (q->options.lines && (q->options.view != WORKER_VIEW_REPORT || skims))
-		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
-						  "other views nor with --skim");
+	if (q->options.lines && (!decode_has_names(&q->options) || skims))
+		return say_error(EXIT_CODE_USAGE,
+				 "--lines goes with --view=report and --view=calls, not with other "
+				 "views nor with --skim");
 	if ((q->n_symbols > 0 || q->debuginfod) && !decode_has_names(&q->options))
 		return say_error(EXIT_CODE_USAGE,
 				 "%s goes with --view=report, --view=calls and --skim: other views "

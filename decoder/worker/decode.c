@@ -43,8 +43,9 @@ static struct flow_config flow_of(const struct decode_job *job)
 	const struct decode_options *options = job->options;
 	struct flow_config flow = {
 		.steps = options->view == WORKER_VIEW_REPORT ||
+			 options->view == WORKER_VIEW_CALLS ||
 			 (options->view == WORKER_VIEW_SUMMARY && options->hash == 0),
-		.marks = options->view == WORKER_VIEW_REPORT,
+		.marks = options->view == WORKER_VIEW_REPORT || options->view == WORKER_VIEW_CALLS,
 		.guests = is_raw(job->d->replay),
 		.no_walk = manifest_contents(job->d->replay->manifest) != MANIFEST_BRANCHES,
 		.retstack_libipt = options->retstack == WORKER_RETSTACK_LIBIPT,
@@ -139,6 +140,7 @@ static int write_result(struct decode_job *job)
 		return report_write(job->d, options, job->sink->version, job->sink->fd);
 	case WORKER_VIEW_SUMMARY: return report_summary(job->d, options, job->sink->fd);
 	case WORKER_VIEW_PACKETS: return write_before_gap(job);
+	case WORKER_VIEW_CALLS: return calltree_end(job->calls, &job->d->gaps, job->recording);
 	default: return views_end(&job->views);
 	}
 }
@@ -151,6 +153,7 @@ static int add_recording(struct decode_job *job, const uint64_t *begin)
 	const struct gaps before = d->gaps;
 	int r;
 
+	job->recording = before.n;
 	/* For a limited report there is one gap, whether much or nothing was left out. */
 	if (permit_is_limited(d->replay->permit))
 		r = gaps_add(&d->gaps, &not_permitted, NULL);
@@ -245,8 +248,11 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	job->d = &d;
 	if (r == 0)
 		r = views_begin(&job->views, replay, plain);
+	if (r == 0 && job->options->view == WORKER_VIEW_CALLS)
+		r = calltree_new(job->options, replay, &d.tally, &job->views.lines, &job->calls);
 	if (r == 0)
 		r = run(job);
+	calltree_freep(&job->calls);
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
 	free(job->passes);

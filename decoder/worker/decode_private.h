@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "decoder/worker/calltree/calltree.h"
 #include "decoder/worker/count/decoded.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/view/views.h"
@@ -14,6 +15,8 @@ struct decode_job {
 	const struct decode_options *options;
 	const struct decode_sink *sink;
 	struct views views;	   /* if the view is lines */
+	struct calltree *calls;	   /* owned; if the view is calls */
+	size_t recording;	   /* the gaps from this number on have no place in a trace */
 	struct stopwatch *passes;  /* owned; NULL: no times were asked for */
 	uint64_t until;		   /* when a round is given up: ns since the request */
 	struct replay_part *parts; /* of the round, for each CPU */

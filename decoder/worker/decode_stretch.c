@@ -98,6 +98,7 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 	case WORKER_VIEW_BRANCHES:
 	case WORKER_VIEW_INSNS:
 	case WORKER_VIEW_EVENTS: return views_stretch(&job->views, s);
+	case WORKER_VIEW_CALLS: return calltree_stretch(job->calls, s);
 	default: break;
 	}
 	/* A summary. */
@@ -125,8 +126,12 @@ static int exclude(struct decode_job *job, const struct replay_stretch *s)
 	none.offset = s->n_items > 0 ? s->items[0].offset : gap->offset;
 	none.tsc_lo = s->n_items > 0 ? s->items[0].tsc_lo : gap->tsc_lo;
 	views_left_out(&job->views, FAULT_EXCLUDED);
+	if (job->calls)
+		r = calltree_left_out(job->calls, s);
 	first = d->gaps.n;
-	r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu, &none);
+	if (r == 0)
+		r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu,
+				  &none);
 	if (d->gaps.n > first)
 		d->gaps.list[first].trace = s->cpu;
 	return r;

@@ -9,6 +9,10 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/decode_rounds.c \
 	decoder/worker/decode_stretch.c \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
+	decoder/worker/calltree/calltree.c decoder/worker/calltree/calltree.h \
+	decoder/worker/calltree/calltree_edges.c \
+	decoder/worker/calltree/calltree_lines.c \
+	decoder/worker/calltree/calltree_private.h \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
 	decoder/worker/count/durations.c decoder/worker/count/durations.h \

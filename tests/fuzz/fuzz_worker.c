@@ -334,7 +334,7 @@ struct wish {
 	uint8_t show[8];     /* little-endian */
 };
 
-#define N_WAYS 12u
+#define N_WAYS 13u
 
 static void decode_way(const struct bundle *bundle, const struct wish *wish, struct input *in)
 {
@@ -356,6 +356,7 @@ static void decode_way(const struct bundle *bundle, const struct wish *wish, str
 	case 8: decode_lines(bundle, WORKER_VIEW_INSNS, show); break;
 	case 9: decode_lines(bundle, WORKER_VIEW_EVENTS, show); break;
 	case 10: skim(bundle, WORKER_SKIM_PSB, in); break;
+	case 11: decode_lines(bundle, WORKER_VIEW_CALLS, 0); break;
 	default: skim(bundle, WORKER_SKIM_TIP, in); break;
 	}
 }
@@ -373,6 +374,7 @@ static void decode_all_ways(const struct bundle *bundle, struct input *in)
 	decode_packets(bundle);
 	decode_insns(bundle);
 	decode_lines(bundle, WORKER_VIEW_EVENTS, 0);
+	decode_lines(bundle, WORKER_VIEW_CALLS, 0);
 	skim(bundle, WORKER_SKIM_PSB, in);
 	skim(bundle, WORKER_SKIM_TIP, in);
 }

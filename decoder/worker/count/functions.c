@@ -7,20 +7,22 @@
  */
 #include "decoder/worker/count/functions.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
-#define CACHE_SIZE (1u << 14)
-#define CACHE_LINE 64u	/* bytes of code, mostly of one function */
-#define CACHE_AREA 512u /* bytes of code around a line, often of the same function */
-#define FIRST_SIZE 1024u
-#define NO_IMAGE   UINT32_MAX
-#define NO_CONTEXT UINT32_MAX
-#define NO_PID	   UINT32_MAX
-#define SLOTS	   4096u /* of namings */
+#define MAX_FILE_NAME 256u /* bytes */
+#define CACHE_SIZE    (1u << 14)
+#define CACHE_LINE    64u  /* bytes of code, mostly of one function */
+#define CACHE_AREA    512u /* bytes of code around a line, often of the same function */
+#define FIRST_SIZE    1024u
+#define NO_IMAGE      UINT32_MAX
+#define NO_CONTEXT    UINT32_MAX
+#define NO_PID	      UINT32_MAX
+#define SLOTS	      4096u /* of namings */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -225,6 +227,22 @@ int functions_find(struct functions *f, uint32_t context, uint64_t address,
 	}
 	*ret = *entry;
 	return 0;
+}
+
+void functions_unnamed(char ret[static FUNCTIONS_MAX_UNNAMED], const char *path, uint64_t address,
+		       uint64_t offset)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL, *name = path;
+	int n;
+
+	if (slash && slash[1] != '\0')
+		name = slash + 1;
+	if (!name || *name == '\0')
+		name = "?";
+	n = snprintf(ret, FUNCTIONS_MAX_UNNAMED, "%.*s", (int)MAX_FILE_NAME, name);
+	if (offset != FUNCTIONS_WHOLE_IMAGE)
+		snprintf(ret + n, FUNCTIONS_MAX_UNNAMED - (size_t)n, "%s0x%llx",
+			 address ? "@" : "+", (unsigned long long)(address ? address : offset));
 }
 
 /* --- Namings --- */

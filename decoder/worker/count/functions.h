@@ -70,6 +70,13 @@ void functions_done(struct functions *f);
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret);
 
+/* The text by which a function without a name is known: the last component of PATH (NULL: unknown),
+ * and ADDRESS in the file, or OFFSET if there is no ELF file (ADDRESS 0), or nothing
+ * (FUNCTIONS_WHOLE_IMAGE). */
+#define FUNCTIONS_MAX_UNNAMED 288u
+void functions_unnamed(char ret[static FUNCTIONS_MAX_UNNAMED], const char *path, uint64_t address,
+		       uint64_t offset);
+
 /* --- Namings --- */
 
 /* NAMING_NONE: unknown code, or code that has changed. All namings are below NAMINGS_MAX. */

@@ -252,3 +252,21 @@ void marks_end(struct marks *m)
 		}
 	}
 }
+
+/* The bus clock is the TSC frequency divided by the greatest ratio without turbo, as in perf
+ * (tools/perf/util/intel-pt.c, cbr2khz). If the recording does not have both: the bus clock of all
+ * processors with PT is nominally 100 MHz. */
+uint64_t marks_mhz(const struct replay *r, uint64_t ratio)
+{
+	const struct tscmap *clock = &r->clock;
+	const uint64_t nonturbo = r->manifest->max_nonturbo_ratio;
+	unsigned __int128 mhz = (unsigned __int128)ratio * 100;
+
+	if (clock->known && nonturbo != 0)
+		mhz = (((unsigned __int128)ratio * 1000 << clock->shift) / clock->mult +
+		       nonturbo / 2) /
+		      nonturbo;
+	else if (r->manifest->source && strcmp(r->manifest->source, "emulated") == 0)
+		mhz = MANIFEST_ABSENT;
+	return mhz < MANIFEST_ABSENT ? (uint64_t)mhz : MANIFEST_ABSENT;
+}

@@ -92,3 +92,6 @@ int marks_stretch(struct marks *m, const struct replay_stretch *s,
 void marks_end(struct marks *m);
 /* The stable name in reports, e.g. "transaction-abort". */
 const char *marks_event_name(enum marks_event event);
+
+/* The frequency of core:bus RATIO in MHz; MANIFEST_ABSENT: not known. */
+uint64_t marks_mhz(const struct replay *r, uint64_t ratio);

@@ -247,11 +247,12 @@ static void count_walk(const struct steps_count *c, const struct replay_stretch 
 int steps_count_stretch(struct steps_count *c, const struct replay_stretch *s)
 {
 	for (size_t i = 0; i < s->n_items; i++) {
-		const struct nodes *nodes = flow_nodes(s->flow);
+		const struct nodes *nodes;
 		int r;
 
 		if (s->items[i].kind != FLOW_STEPS)
 			continue;
+		nodes = flow_nodes(s->flow);
 		if (c->nodes != nodes)
 			steps_table_done(&c->table);
 		c->nodes = nodes;

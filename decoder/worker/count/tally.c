@@ -12,6 +12,7 @@
 /* flow_run is asked for this many addresses at once. */
 #define SPLIT_INSNS    512u
 #define FIRST_CAPACITY 16u
+#define EXPAND_ITEMS   512u
 
 /* --- The table of threads --- */
 
@@ -247,6 +248,22 @@ static void remember(struct tally_counters *counters, const struct flow_item *it
 	};
 }
 
+/* An interrupt in front of the first instruction of a function that was called (a page fault,
+ * often) interrupts that function. */
+static int enter_interrupted(struct tally *t, struct tally_counters *counters, uint32_t context,
+			     const struct flow_item *item)
+{
+	bool async = item->kind == FLOW_ASYNC ||
+		     (item->kind == FLOW_DISABLE && (item->flags & FLOW_ASYNC_STOP));
+	struct functions_span span;
+	int r;
+
+	if (!async || !counters->called || item->from == 0)
+		return 0;
+	r = functions_find(&t->functions, context, item->from, &span);
+	return r < 0 ? r : tally_enter(t, counters, span.function, true);
+}
+
 static int count_item(struct tally *t, struct tally_counters *counters,
 		      const struct replay_stretch *s, const struct flow_item *item)
 {
@@ -257,9 +274,6 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 
 	if (item->kind == FLOW_ENABLE && now != 0)
 		tally_waited(t, counters, now, counters->async);
-	counters->cpu = s->cpu;
-	if (item->kind == FLOW_STEPS)
-		return tally_walk(t, counters, s, item->walk);
 	r = tally_run(t, counters, s, item->start, item->from, item->insns);
 	if (r < 0)
 		return r;
@@ -286,7 +300,50 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 	counters->traced = item->kind != FLOW_SYSCALL && item->kind != FLOW_DISABLE &&
 			   item->kind != FLOW_GAP && item->kind != FLOW_END;
 	remember(counters, item, s->context, fault);
-	return tally_calls(t, counters, item);
+	r = enter_interrupted(t, counters, s->context, item);
+	if (t->watch && r == 0)
+		r = t->watch->item(t->watch->userdata, counters, s, item);
+	return r == 0 ? tally_calls(t, counters, item) : r;
+}
+
+static int count_watched(struct tally *t, struct tally_counters *counters,
+			 const struct replay_stretch *s, const struct flow_item *item)
+{
+	int r = t->watch->before(t->watch->userdata, counters, s, item);
+
+	return r == 0 ? count_item(t, counters, s, item) : r;
+}
+
+/* A walk as items. */
+static int expand(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
+		  uint32_t walk)
+{
+	struct flow_position position = {0};
+	struct flow_item items[EXPAND_ITEMS];
+	uint64_t insns = 0, branches = 0;
+	size_t n;
+	int r = 0;
+
+	do {
+		n = flow_expand(s->flow, s->batch, walk, &position, items, EXPAND_ITEMS);
+		for (size_t i = 0; i < n && r == 0; i++) {
+			insns += items[i].insns;
+			r = count_watched(t, counters, s, &items[i]);
+		}
+		branches += n;
+	} while (n > 0 && r == 0);
+	flow_counted(s->flow, insns, branches);
+	return r;
+}
+
+static int count_any(struct tally *t, struct tally_counters *counters,
+		     const struct replay_stretch *s, const struct flow_item *item)
+{
+	counters->cpu = s->cpu;
+	if (item->kind == FLOW_STEPS)
+		return t->watch ? expand(t, counters, s, item->walk)
+				: tally_walk(t, counters, s, item->walk);
+	return t->watch ? count_watched(t, counters, s, item) : count_item(t, counters, s, item);
 }
 
 int tally_stretch(struct tally *t, const struct replay_stretch *s)
@@ -301,7 +358,7 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	/* After an exec nothing is left of the old stack; stretches of unknown threads have no
 	 * common stack. */
 	if (counters->space != space || (!s->thread && !s->goes_on)) {
-		tally_forget(t, counters);
+		r = tally_forget(t, counters, TALLY_UNWOUND);
 		/* The new program begins elsewhere than at execve; no signal did that. */
 		counters->calls.stopped = false;
 	}
@@ -315,7 +372,7 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 		tally_waited(t, counters, tally_instant(s->items[0].tsc_lo, s->items[0].tsc_hi),
 			     false);
 	for (size_t i = 0; i < s->n_items && r == 0; i++)
-		r = count_item(t, counters, s, &s->items[i]);
+		r = count_any(t, counters, s, &s->items[i]);
 	tally_last(t, counters, s);
 	return r;
 }

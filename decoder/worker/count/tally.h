@@ -29,6 +29,7 @@
  *   end it: a tail call, a PLT entry or a part that lies apart is nested within, and ends when
  *   execution jumps back, or together with the function when that returns. A jump into the middle
  *   of a function further out (longjmp, an exception) ends all that was called in between.
+ * - An interrupt in front of a called function's first instruction interrupts that function.
  * - A function is active while it has an instance. Its total is the thread's counters over that
  *   time; recursion counts once.
  * - The duration of a call is that of its instance, by the instants of its first and its last
@@ -115,6 +116,42 @@ struct tally_cpu {
 	uint64_t lost_ticks;	      /* within gaps */
 };
 
+/* How an instance ended (proto/callstream.h has the same words). */
+enum tally_end {
+	TALLY_RETURNED,
+	TALLY_LEFT,    /* execution jumped back, or it ended together with one around it */
+	TALLY_UNWOUND, /* one around it goes on, or the program ended */
+	TALLY_SWAPPED, /* execution went to another stack */
+	TALLY_LOST,    /* at a gap */
+};
+
+/* How an instance began. */
+enum tally_begin {
+	TALLY_CALLED,
+	TALLY_JUMPED,
+	TALLY_SIGNALLED, /* on top of the stack is the frame of a signal, or of the kernel */
+	TALLY_FOUND,	 /* before it was seen */
+};
+
+/* Somebody who is told of every instance while items are counted: the same instances, with the same
+ * begins and ends, as those of which the tally has durations. Functions return 0 or -errno, which
+ * ends the counting. */
+struct tally_watch {
+	/* Before an item of S is counted; and when its run and its time are counted, and the stack
+	 * does not know of it yet (not for a mark). */
+	int (*before)(void *userdata, struct tally_counters *counters,
+		      const struct replay_stretch *s, const struct flow_item *item);
+	int (*item)(void *userdata, struct tally_counters *counters, const struct replay_stretch *s,
+		    const struct flow_item *item);
+	/* An instance of counters->function begins within the running one; or the running one ends.
+	 * The time is that of the thread's last branch. */
+	int (*begin)(void *userdata, struct tally_counters *counters, enum tally_begin how);
+	int (*end)(void *userdata, struct tally_counters *counters, enum tally_end how);
+	/* The outermost instance is on the stack no more, and nobody will say when it ended. */
+	int (*drop)(void *userdata, struct tally_counters *counters);
+	void *userdata;
+};
+
 /* A walk of the current stretch whose branches are not yet in counters->last. */
 struct tally_tail {
 	uint32_t walk, last; /* its number; the step of its last branch */
@@ -135,6 +172,8 @@ struct tally {
 	size_t n_tails;
 	struct tally_cpu *cpus; /* in the manifest's order */
 	uint64_t threads_refused;
+	/* Borrowed; NULL: nobody. With a watch, walks are counted as items. */
+	const struct tally_watch *watch;
 };
 
 /* REPLAY is borrowed. 0 or -ENOMEM. */

@@ -55,6 +55,20 @@ uint64_t tally_waited_since(const struct tally_waits *w, uint64_t tsc);
 int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t function,
 	       struct calls_begin begin);
 
+/* Tell the watch, if there is one: 0 or its error. */
+static inline int tally_tell_begin(const struct tally *t, struct tally_counters *counters,
+				   enum tally_begin how)
+{
+	return t->watch ? t->watch->begin(t->watch->userdata, counters, how) : 0;
+}
+static inline int tally_tell_end(const struct tally *t, struct tally_counters *counters,
+				 enum tally_end how)
+{
+	if (!t->watch || counters->function == TALLY_NO_FUNCTION)
+		return 0;
+	return t->watch->end(t->watch->userdata, counters, how);
+}
+
 /* The running instance ends now. 0 or -ENOMEM. */
 static inline int tally_leave(struct tally *t, struct tally_counters *counters)
 {
@@ -81,6 +95,9 @@ static inline void tally_begin(struct tally *t, struct tally_counters *counters,
  * first instruction, and by a jump. 0 or -ENOMEM. */
 int tally_jump(struct tally *t, struct tally_counters *counters, uint32_t function, bool entry);
 
+/* Nothing ran, and now FUNCTION does: tells the watch. 0 or its error. */
+int tally_tell_first(const struct tally *t, struct tally_counters *counters, bool called);
+
 /* FUNCTION runs. ENTRY: execution jumped to its first instruction, and did not just run into it. 0
  * or -ENOMEM. */
 static inline int tally_enter(struct tally *t, struct tally_counters *counters, uint32_t function,
@@ -94,7 +111,7 @@ static inline int tally_enter(struct tally *t, struct tally_counters *counters, 
 	if (counters->function != TALLY_NO_FUNCTION)
 		return tally_jump(t, counters, function, entry || called);
 	tally_begin(t, counters, function, called);
-	return 0;
+	return t->watch ? tally_tell_first(t, counters, called) : 0;
 }
 
 /* One instant for an interval: its middle. 0: unknown. */
@@ -119,8 +136,9 @@ int tally_run(struct tally *t, struct tally_counters *counters, const struct rep
 
 /* Does to the stack what the branch ITEM does. 0 or -ENOMEM. */
 int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item);
-/* Forgets the stack; nobody knows when its instances ended. */
-void tally_forget(struct tally *t, struct tally_counters *counters);
+/* Forgets the stack; nobody knows when its instances ended. HOW is for the watch. 0 or its error.
+ */
+int tally_forget(struct tally *t, struct tally_counters *counters, enum tally_end how);
 /* The calls that are on the stack at the end of the trace have no end. The stack stays. */
 void tally_forget_open(struct tally *t, struct tally_counters *counters);
 

@@ -8,8 +8,7 @@
 #include "proto/base.h"
 
 /* As long as any index of an image: MANIFEST_MAX_IMAGES has five digits. */
-#define WIDEST_IMAGE  99999u
-#define MAX_FILE_NAME 256u /* bytes */
+#define WIDEST_IMAGE 99999u
 
 void report_u64(struct json_writer *w, const char *key, uint64_t v)
 {
@@ -149,22 +148,9 @@ void report_span(const struct report *r, struct json_writer *w, const char *key,
 	report_u64(w, key, tscmap_span(&r->d->replay->clock, ticks));
 }
 
-/* The bus clock is the TSC frequency divided by the greatest ratio without turbo, as in perf
- * (tools/perf/util/intel-pt.c, cbr2khz). If the recording does not have both: the bus clock of all
- * processors with PT is nominally 100 MHz. */
 void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio)
 {
-	const struct tscmap *clock = &r->d->replay->clock;
-	const uint64_t nonturbo = r->m->max_nonturbo_ratio;
-	unsigned __int128 mhz = (unsigned __int128)ratio * 100;
-
-	if (clock->known && nonturbo != 0)
-		mhz = (((unsigned __int128)ratio * 1000 << clock->shift) / clock->mult +
-		       nonturbo / 2) /
-		      nonturbo;
-	else if (r->m->source && strcmp(r->m->source, "emulated") == 0)
-		mhz = MANIFEST_ABSENT;
-	report_u64(w, key, mhz < MANIFEST_ABSENT ? (uint64_t)mhz : MANIFEST_ABSENT);
+	report_u64(w, key, marks_mhz(r->d->replay, ratio));
 }
 
 void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index)
@@ -200,25 +186,12 @@ void report_string_cut(struct json_writer *w, const char *key, const char *v, si
 		json_string_n(w, key, v, strnlen(v, max));
 }
 
-/* The last component of PATH, or "?". */
-static const char *report_base_name(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	if (!path || *path == '\0')
-		return "?";
-	return slash && slash[1] != '\0' ? slash + 1 : path;
-}
-
 void report_unnamed(struct json_writer *w, const char *key, const char *path, uint64_t address,
 		    uint64_t offset)
 {
-	char text[MAX_FILE_NAME + 32];
-	int n = snprintf(text, sizeof(text), "%.*s", (int)MAX_FILE_NAME, report_base_name(path));
+	char text[FUNCTIONS_MAX_UNNAMED];
 
-	if (offset != FUNCTIONS_WHOLE_IMAGE)
-		snprintf(text + n, sizeof(text) - (size_t)n, "%s0x%llx", address ? "@" : "+",
-			 (unsigned long long)(address ? address : offset));
+	functions_unnamed(text, path, address, offset);
 	json_string(w, key, text);
 }
 
@@ -251,13 +224,8 @@ static const struct report_symbol *symbol_at(const struct report *r, uint32_t co
 static void name_unnamed(const struct report *r, const struct report_symbol *s,
 			 struct report_place *ret)
 {
-	int n = snprintf(
-		ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,
-		report_base_name(s->image < r->m->n_images ? r->m->images[s->image].path : NULL));
-
-	if (s->function != 0)
-		snprintf(ret->name + n, sizeof(ret->name) - (size_t)n, "@0x%llx",
-			 (unsigned long long)s->function);
+	functions_unnamed(ret->name, s->image < r->m->n_images ? r->m->images[s->image].path : NULL,
+			  s->function, s->function != 0 ? s->offset : FUNCTIONS_WHOLE_IMAGE);
 }
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,

@@ -307,7 +307,7 @@ static void decode_run_repeat_gives_the_same_and_its_times(void **state)
 static void decode_options_senseless_are_not_sound(void **state)
 {
 	const struct decode_options bad[] = {
-		{.view = WORKER_VIEW_EVENTS + 1},
+		{.view = WORKER_VIEW_CALLS + 1},
 		{.view = WORKER_VIEW_REPORT, .repeat = 1},
 		{.view = WORKER_VIEW_SUMMARY, .repeat = WORKER_MAX_REPEAT + 1},
 		{.view = WORKER_VIEW_SUMMARY, .repeat = 1, .has_deadline = 1},
