@@ -388,7 +388,7 @@ const uint8_t *sync_find_tsc(const uint8_t *pos, const uint8_t *end, uint64_t ts
 	uint64_t found;
 
 	for (pos = sync_find(pos, end); pos; pos = sync_find(pos + PT_PSB_SIZE, end)) {
-		if (sync_tsc(pos, end, &found) && found >= tsc)
+		if (sync_tsc(pos, end, &found) && !packet_tsc_is_before(found, tsc))
 			return pos;
 	}
 	return NULL;

@@ -34,6 +34,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/perf/ptpacket.h"
+
 enum packet_type {
 	PACKET_PAD,
 	PACKET_PSB,
@@ -171,7 +173,17 @@ int packet_ip(const struct packet *p, uint64_t *last_ip, uint64_t *ret_ip);
 const uint8_t *sync_find(const uint8_t *pos, const uint8_t *end);
 /* Whether the PSB+ at POS has a TSC packet; *ret_tsc is its value. */
 bool sync_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret_tsc);
-/* The first PSB at or after POS whose TSC is at least TSC, or NULL. */
+/* Whether a packet with TSC is earlier than one with THAN, also over the wrap of the packet's 56
+ * bits; numbers beyond these are compared as they are. */
+static inline bool packet_tsc_is_before(uint64_t tsc, uint64_t than)
+{
+	uint64_t distance = (than - tsc) & PT_TSC_MASK;
+
+	if ((tsc | than) > PT_TSC_MASK)
+		return tsc < than;
+	return distance != 0 && distance < PT_TSC_WRAP;
+}
+/* The first PSB at or after POS whose TSC is not before TSC, or NULL. */
 const uint8_t *sync_find_tsc(const uint8_t *pos, const uint8_t *end, uint64_t tsc);
 
 /* --- packet_text.c --- */

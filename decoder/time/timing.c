@@ -398,6 +398,9 @@ static void next_segment(struct timing *t)
 
 	if (t->begun) {
 		s.lo = t->segment.b_lo;
+		/* The TSC of a packet wraps, and a stranger's packets have any. */
+		if (s.hi < s.lo)
+			s.hi = UINT64_MAX;
 		hand_over(t, &s);
 		timing_measure(t);
 	}

@@ -69,6 +69,7 @@ enum pt_ipbytes {
 #define PT_TNT64_MAX  47
 #define PT_TSC_BYTES  7
 #define PT_TSC_MASK   0x00ffffffffffffffull
+#define PT_TSC_WRAP   (PT_TSC_MASK / 2 + 1) /* what is further apart is nearer over the wrap */
 #define PT_RET_STACK  64 /* depth of the return-compression stack (SDM "RET compression") */
 #define PT_MAX_PACKET 16
 

@@ -52,6 +52,8 @@ struct ptscript {
 	struct bytes_out sideband; /* written by ptscript_sideband */
 	bool has_kernel;	   /* the program's sections at kernel addresses are kernel code */
 	uint64_t kernel_time;	   /* when the kernel code was read, perf ns */
+	bool has_trigger;
+	uint64_t trigger_time; /* perf ns */
 	struct ptscript_seam seams[PTSCRIPT_SEAMS];
 	size_t n_seams;
 	char error[512]; /* "PATH:LINE: why", of the last failed call */

@@ -272,6 +272,11 @@ static bool take_other(struct composer *c)
 		s->kernel_time = c->f.time;
 		return true;
 	}
+	if (strcmp(c->line.name, "trigger") == 0) {
+		s->has_trigger = true;
+		s->trigger_time = c->f.time;
+		return true;
+	}
 	if (strcmp(c->line.name, "seam") == 0 && s->n_seams < PTSCRIPT_SEAMS) {
 		struct ptscript_seam *seam = &s->seams[s->n_seams++];
 

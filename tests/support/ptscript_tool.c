@@ -148,6 +148,8 @@ static int describe(const struct tool *t, struct manifest *m, uint64_t image_siz
 	/* TSC ticks are ns. */
 	m->have_clock = true;
 	m->time_mult = 1;
+	if (t->script.has_trigger)
+		m->perf_ns = t->script.trigger_time;
 	m->trace_user = m->trace_kernel = true;
 	m->mtc_period = UINT32_MAX;
 	cpu->cpu = 0;

@@ -72,7 +72,7 @@ static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint
 	struct segment_psb place;
 	bool found = false;
 
-	while (next_timed(trace, from, until, &place) && place.tsc <= tsc) {
+	while (next_timed(trace, from, until, &place) && !packet_tsc_is_before(tsc, place.tsc)) {
 		*ret = place;
 		found = true;
 		from = place.offset + PT_PSB_SIZE;
@@ -91,7 +91,7 @@ bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segm
 		struct segment_psb place;
 
 		if (next_timed(trace, middle, MIN_OF(until + SMALL, size), &place) &&
-		    place.offset < until && place.tsc <= tsc)
+		    place.offset < until && !packet_tsc_is_before(tsc, place.tsc))
 			from = place.offset;
 		else
 			until = middle;
@@ -104,7 +104,7 @@ uint64_t segment_window(const uint8_t *trace, size_t size, uint64_t tsc)
 	struct segment_psb place;
 	uint64_t begin = 0, from = 0;
 
-	for (; segment_next(trace, from, size, &place) && place.tsc <= tsc;
+	for (; segment_next(trace, from, size, &place) && !packet_tsc_is_before(tsc, place.tsc);
 	     from = place.offset + PT_PSB_SIZE)
 		if (place.tsc != 0)
 			begin = place.tsc;

@@ -14,6 +14,7 @@
 #include "decoder/worker/turns/scan.h"
 #include "decoder/worker/turns/shift.h"
 #include "proto/base.h"
+#include "proto/perf/ptpacket.h"
 
 #define PIECE	      (1u << 18)  /* bytes; doubled where it has no PSB */
 #define MAX_BYTES     (8u << 20)  /* of a CPU */
@@ -24,14 +25,42 @@
 
 /* --- Ticks and nanoseconds --- */
 
+/* The TSC at NS, all bits; MANIFEST_ABSENT: none. */
+static uint64_t whole_tsc(const struct tscmap *map, uint64_t ns)
+{
+	unsigned __int128 tsc;
+
+	if (!map->known)
+		return MANIFEST_ABSENT;
+	ns -= map->zero + (uint64_t)map->ahead;
+	tsc = ((unsigned __int128)ns << map->shift) / map->mult;
+	return tsc < MANIFEST_ABSENT ? (uint64_t)tsc : MANIFEST_ABSENT;
+}
+
+/* The TSC whose lower bits are those of TSC, nearest to map->near. */
+static uint64_t extend(const struct tscmap *map, uint64_t tsc)
+{
+	uint64_t later = (tsc - map->near) & PT_TSC_MASK, earlier = PT_TSC_MASK + 1 - later;
+
+	if (map->near == 0 || tsc == 0)
+		return tsc;
+	if (later >= PT_TSC_WRAP && earlier <= map->near)
+		return map->near - earlier;
+	return map->near <= UINT64_MAX - later ? map->near + later : tsc;
+}
+
 void tscmap_init(struct tscmap *map, const struct manifest *m)
 {
+	uint64_t near;
+
 	map->known = m->have_clock && m->time_mult > 0 && m->time_shift < 64;
 	map->shift = m->time_shift;
 	map->mult = m->time_mult;
 	map->zero = m->time_zero;
 	map->ahead = 0;
 	map->doubt = 0;
+	near = m->perf_ns == MANIFEST_ABSENT ? m->tsc : whole_tsc(map, m->perf_ns);
+	map->near = near == MANIFEST_ABSENT ? 0 : near;
 }
 
 uint64_t tscmap_span(const struct tscmap *map, uint64_t ticks)
@@ -46,7 +75,7 @@ uint64_t tscmap_span(const struct tscmap *map, uint64_t ticks)
 
 uint64_t tscmap_ns(const struct tscmap *map, uint64_t tsc)
 {
-	uint64_t span = tscmap_span(map, tsc);
+	uint64_t span = tscmap_span(map, extend(map, tsc));
 
 	if (span == MANIFEST_ABSENT)
 		return MANIFEST_ABSENT;
@@ -56,13 +85,9 @@ uint64_t tscmap_ns(const struct tscmap *map, uint64_t tsc)
 
 uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns)
 {
-	unsigned __int128 tsc;
+	uint64_t tsc = whole_tsc(map, ns);
 
-	if (!map->known)
-		return MANIFEST_ABSENT;
-	ns -= map->zero + (uint64_t)map->ahead;
-	tsc = ((unsigned __int128)ns << map->shift) / map->mult;
-	return tsc < MANIFEST_ABSENT ? (uint64_t)tsc : MANIFEST_ABSENT;
+	return map->near == 0 || tsc == MANIFEST_ABSENT ? tsc : tsc & PT_TSC_MASK;
 }
 
 uint64_t tscmap_not_before(const struct tscmap *map, uint64_t tsc)

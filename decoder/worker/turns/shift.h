@@ -28,13 +28,18 @@ struct tscmap {
 	uint64_t zero;
 	int64_t ahead; /* the shift: the perf clock is so far ahead of these numbers, ns; 0 at first
 			*/
+	/* A TSC of the time of the snapshot, all 64 bits; 0: unknown. A TSC packet has 56 bits, so
+	 * the TSC of a host that is up for months (278 days at 3 GHz) is the one nearest to this.
+	 */
+	uint64_t near;
 	uint64_t doubt; /* by how much `ahead` may be too much or too little, ns */
 };
 
 void tscmap_init(struct tscmap *map, const struct manifest *m);
-/* The perf time of TSC; MANIFEST_ABSENT: no clock is known, or the result does not fit. */
+/* The perf time of TSC, as packets have it; 0 is no packet's, and earlier than all.
+ * MANIFEST_ABSENT: no clock is known, or the result does not fit. */
 uint64_t tscmap_ns(const struct tscmap *map, uint64_t tsc);
-/* The TSC at perf time NS, rounded down; MANIFEST_ABSENT: none. */
+/* The TSC at perf time NS as a packet has it, rounded down; MANIFEST_ABSENT: none. */
 uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns);
 /* A place between packets is known to a tick, and times are rounded to ns on both sides. */
 #define TSCMAP_SLACK_TICKS 2u

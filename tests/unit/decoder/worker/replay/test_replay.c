@@ -273,6 +273,67 @@ static void tscmap_converts_both_ways(void **state)
 	assert_true(tscmap_ns(&huge, UINT64_MAX) == MANIFEST_ABSENT);
 }
 
+/* TSC packets have 56 bits, and the TSC of a host that is up for long has more. */
+static void tscmap_long_up_takes_the_nearest_tsc(void **state)
+{
+	const uint64_t wrap = UINT64_C(1) << 56, zero = UINT64_C(7) << 50;
+	struct manifest m;
+	struct tscmap map;
+
+	(void)state;
+	manifest_init(&m);
+	m.have_clock = true;
+	m.time_mult = 341;
+	m.time_shift = 10;
+	m.time_zero = zero;
+	/* The snapshot is taken a little after the third wrap. */
+	m.perf_ns = zero + (uint64_t)((unsigned __int128)(3 * wrap + 5000) * 341 / 1024);
+	tscmap_init(&map, &m);
+	for (int64_t ticks = -9000; ticks < 9000; ticks += 300) {
+		const uint64_t whole = 3 * wrap + 1 + (uint64_t)ticks;
+		const uint64_t ns = zero + (uint64_t)((unsigned __int128)whole * 341 / 1024);
+
+		assert_int_equal(tscmap_ns(&map, whole & (wrap - 1)), ns);
+		assert_in_range((whole - tscmap_tsc(&map, ns)) & (wrap - 1), 0, 4);
+	}
+	/* What is not known to be later than anything is no later than anything. */
+	assert_int_equal(tscmap_ns(&map, 0), zero);
+	assert_int_equal(tscmap_not_before(&map, 0), 0);
+	/* Nothing was before the TSC began to count. */
+	m.perf_ns = zero + 1000;
+	tscmap_init(&map, &m);
+	assert_int_equal(tscmap_ns(&map, wrap - 1), zero + tscmap_span(&map, wrap - 1));
+	manifest_done(&m);
+}
+
+static void segment_find_over_the_wrap_goes_by_time(void **state)
+{
+	const uint64_t wrap = UINT64_C(1) << 56;
+	static const uint8_t psb[] =
+		"\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82";
+	uint8_t trace[6 * 26];
+	struct segment_psb place;
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		uint8_t *at = trace + i * 26;
+		uint64_t tsc = (wrap - 250 + i * 100) & (wrap - 1);
+
+		memcpy(at, psb, 16);
+		at[16] = 0x19;
+		for (size_t k = 0; k < 7; k++)
+			at[17 + k] = (uint8_t)(tsc >> 8 * k);
+		memcpy(at + 24, "\x02\x23", 2);
+	}
+	assert_true(segment_find(trace, sizeof(trace), wrap - 100, &place));
+	assert_int_equal(place.offset, 26);
+	assert_true(segment_find(trace, sizeof(trace), 60, &place));
+	assert_int_equal(place.offset, 3 * 26);
+	assert_int_equal(segment_window(trace, sizeof(trace), 200), 150);
+	assert_ptr_equal(sync_find_tsc(trace, trace + sizeof(trace), 40), trace + 3 * 26);
+	assert_false(segment_find(trace, sizeof(trace), wrap - 300, &place));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +345,8 @@ int main(void)
 		cmocka_unit_test(replay_cpu_consumer_result_ends_it),
 		cmocka_unit_test(segment_window_finds_last_psb_not_after),
 		cmocka_unit_test(tscmap_converts_both_ways),
+		cmocka_unit_test(tscmap_long_up_takes_the_nearest_tsc),
+		cmocka_unit_test(segment_find_over_the_wrap_goes_by_time),
 	};
 
 	return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
