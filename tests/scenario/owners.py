@@ -4,7 +4,7 @@ virtual CPUs, with signals left by siglongjmp, forks, coarse and fine time.
 In each bundle the thread that the decode names for a stretch is compared with the thread that
 executed it. No stretch may have a wrong one. Prints TAP, with the share of uncertain stretches.
 `owners.py --full` runs the whole matrix. The cases "unseen" take a CPU's trace and records out of
-the bundle first, as if that CPU were not recorded.
+the bundle first, as if that CPU were not recorded. The cases "untraced" take the trace alone.
 """
 import io
 import json
@@ -68,8 +68,8 @@ def records_without(sideband, cpu):
     return b"".join(kept)
 
 
-def without_cpu(bundle, cpu):
-    """Makes a bundle of a host that has one CPU more than were recorded."""
+def without_cpu(bundle, cpu, seen):
+    """Makes a bundle without CPU's trace; and, unless SEEN, of a host where CPU was not recorded."""
     whole, cut = f"{bundle}.whole", f"{bundle}.cut.ptsnap"
     run([PTSNAPCTL, "fetch", "--format=bundle", "-o", whole, bundle])
     with tarfile.open(whole) as old, tarfile.open(cut, "w", format=tarfile.USTAR_FORMAT) as new:
@@ -77,13 +77,13 @@ def without_cpu(bundle, cpu):
             data = old.extractfile(member).read()
             if member.name == f"cpu{cpu}.pt":
                 continue
-            if member.name == "sideband":
+            if member.name == "sideband" and not seen:
                 data = records_without(data, cpu)
             if member.name == "manifest.json":
                 manifest = json.loads(data)
                 manifest["cpus"] = [c for c in manifest["cpus"] if c["cpu"] != cpu]
                 manifest["trace"]["source"] = "intel_pt"
-                manifest["sideband"]["unrecordedCPUs"] = 1
+                manifest["sideband"]["unrecordedCPUs"] = 0 if seen else 1
                 data = json.dumps(manifest).encode()
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
@@ -91,7 +91,7 @@ def without_cpu(bundle, cpu):
     return cut
 
 
-def one(name, command, cpus, terms, quantum, unseen=False):
+def one(name, command, cpus, terms, quantum, without=None):
     with Work(name) as work:
         args = [f"{os.path.abspath(GUESTS)}/{COMMANDS[command][0]}", *COMMANDS[command][1:]]
         r = Recording(work, args, TERMS[terms], [f"--emu-cpus={cpus}", f"--emu-quantum={quantum}"],
@@ -100,7 +100,9 @@ def one(name, command, cpus, terms, quantum, unseen=False):
             raise Failed("the command failed")
         sums = {"stretches": 0, "wrong": 0, "uncertain": 0, "unchecked": 0, "named": 0}
         for bundle in r.bundles():
-            s = Snapshot(without_cpu(bundle, cpus - 1) if unseen else bundle, r.truth)
+            if without:
+                bundle = without_cpu(bundle, cpus - 1, without == "untraced")
+            s = Snapshot(bundle, r.truth)
             found = owners(s)
             if found["unchecked"]:
                 s.check_subset(("thread-uncertain",))
@@ -119,18 +121,20 @@ def listed(commands, cpus, terms, quanta):
             for q in quanta]
 
 
-def unseen(commands, cpus, quanta):
-    return [(f"{name}, a CPU unseen", *rest, True) for name, *rest in listed(commands, cpus, ["mtc"], quanta)]
+def without_one(how, commands, cpus, quanta):
+    return [(f"{name}, a CPU {how}", *rest, how) for name, *rest in listed(commands, cpus, ["mtc"], quanta)]
 
 
 def short_list(_):
     return (listed(["jumps"], [2], ["mtc", "mtc3"], [2000]) + listed(["forks"], [2], ["mtc"], [2000]) +
-            listed(["threads"], [2], ["mtc"], [1000000]) + unseen(["jumps", "threads"], [2], [20000]))
+            listed(["threads"], [2], ["mtc"], [1000000]) + without_one("unseen", ["jumps", "threads"], [2], [20000]) +
+            without_one("untraced", ["jumps"], [2], [20000]))
 
 
 def full_list(_):
     return (listed(COMMANDS, [1, 2, 4, 8], TERMS, [500, 2000, 20000, 1000000]) +
-            unseen(COMMANDS, [2, 4], [2000, 20000]))
+            without_one("unseen", COMMANDS, [2, 4], [2000, 20000]) +
+            without_one("untraced", COMMANDS, [2, 4], [2000, 20000]))
 
 
 if __name__ == "__main__":
