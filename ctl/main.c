@@ -134,6 +134,16 @@ static const struct verb VERBS[] = {
 	 "        --debuginfod     ask the servers of $DEBUGINFOD_URLS as well\n"
 	 "        --no-names       skip symbol tables; use this if one of them crashes the\n"
 	 "                         decoder\n"},
+	{"view", cmd_view,
+	 "  view [--limit=N] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N]\n"
+	 "       [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--symbols=DIR]...\n"
+	 "       [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR] [-o PAGE.html]\n"
+	 "       ID|latest|FILE\n"
+	 "        Write the calls of a snapshot as a page for a browser, in one file: the\n"
+	 "        timeline of CPUs and threads, call stacks, flame graph, functions, search.\n"
+	 "        FILE is a bundle, a perf.data, or a saved call stream. --limit is the number of\n"
+	 "        calls in the page (8000000). --from and so on choose a part, as for export.\n"
+	 "        Without -o, the page is ptsnap-NAME.html, or goes to a pipe.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        Write a bundle as a perf.data, for `perf script --itrace=b' and `perf\n"

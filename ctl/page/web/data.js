@@ -6,6 +6,17 @@ export const BEGINS = ["call", "jump", "signal", "interrupt", "syscall", "inline
 export const ENDS = ["return", "left", "unwound", "swapped", "lost", "open"];
 export const WHYS = ["preempted", "blocked", "exited", "unknown"];
 const MAX_NUMBER = 2 ** 22; // PAGE_MAX_NUMBER
+// Functions are numbered from 1. These have no number: frames of a kernel that was not traced.
+const UNNUMBERED = ["[unknown]", "[interrupt]", "[system call]"];
+const INTERRUPT = 3, SYSCALL = 4;
+
+// The index of a function in the trace's list, of a frame that began as KIND.
+function functionIndex(number, kind) {
+	if (number > 0)
+		return number + UNNUMBERED.length - 1;
+	return kind === INTERRUPT ? 1 : kind === SYSCALL ? 2 : 0;
+}
+
 export const FOUND = 6, SWAPPED = 3, LOST = 4, OPEN = 5;
 
 // One call each: arrays of the same length, in the order of begin, so that a frame stands behind
@@ -193,7 +204,7 @@ class Parser {
 			const number = input.id(), address = input.hex(), name = input.text();
 			const image = input.text(), file = input.text(), line = input.number();
 
-			this.trace.functions[number] = { name: name || address, address, image, file, line };
+			this.trace.functions[functionIndex(number)] = { name: name || address, address, image, file, line };
 			break;
 		}
 		case 5:
@@ -237,8 +248,10 @@ class Parser {
 	begin(kind, func, width) {
 		const { lane } = this, { open } = lane;
 
-		this.lastFunction = Math.max(this.lastFunction, func);
-		open.push(lane.frames.begin(lane.last, func, kind, this.cpu,
+		const index = functionIndex(func, kind);
+
+		this.lastFunction = Math.max(this.lastFunction, index);
+		open.push(lane.frames.begin(lane.last, index, kind, this.cpu,
 			open.length > 0 ? open[open.length - 1] : -1, open.length, width));
 	}
 
@@ -281,7 +294,9 @@ class Parser {
 	finishFunctions() {
 		const { functions } = this.trace;
 
-		functions[0] = { name: "[unknown]", address: "", image: "", file: "", line: 0 };
+		UNNUMBERED.forEach((name, i) => {
+			functions[i] = { name, address: "", image: "", file: "", line: 0 };
+		});
 		for (let i = 0; i <= Math.max(this.lastFunction, functions.length - 1); i++)
 			functions[i] ??= functions[0];
 	}

@@ -8,7 +8,7 @@ import { listen, writeHelp } from "./keys.js";
 import { Pointer } from "./pointer.js";
 import { Search } from "./search.js";
 import { Stacks, stackAt } from "./stacks.js";
-import { count, duration } from "./text.js";
+import { count, duration, exact } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { Colors, hueOf, View } from "./view.js";
 
@@ -65,6 +65,13 @@ class App {
 		const zero = this.trace.trigger ?? 0, d = time - zero;
 
 		return `${d >= 0 ? "+" : "-"}${duration(Math.abs(d))}`;
+	}
+
+	/** The same to the last digit. */
+	whenExactly(time) {
+		const d = time - (this.trace.trigger ?? 0);
+
+		return `${d >= 0 ? "+" : "-"}${exact(Math.abs(d))}`;
 	}
 
 	/** The moment that the first tab shows. */

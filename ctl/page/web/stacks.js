@@ -51,8 +51,8 @@ export function callFacts(app, thread, i) {
 		["file", [f.image, f.address].filter(Boolean).join(" ") || "unknown"],
 		["source", f.file ? `${f.file}:${f.line}` : "unknown"],
 		["thread", `${threadTitle(thread)}, CPU ${frames.cpu[i]}`],
-		["begin", `${app.when(start)} (${BEGINS[frames.kind[i] & 15] ?? "?"}${within(frames.startWidth[i])})`],
-		["end", `${app.when(end)} (${ENDS[frames.kind[i] >> 4] ?? "?"}${within(frames.endWidth[i])})`],
+		["begin", `${app.whenExactly(start)} (${BEGINS[frames.kind[i] & 15] ?? "?"}${within(frames.startWidth[i])})`],
+		["end", `${app.whenExactly(end)} (${ENDS[frames.kind[i] >> 4] ?? "?"}${within(frames.endWidth[i])})`],
 		["wall time", duration(wall)],
 		["CPU time", `${duration(cpu)} (${share(cpu, wall)})`],
 		["off CPU", duration(wall - cpu)],
@@ -126,7 +126,7 @@ export class Stacks {
 
 	writeFacts({ thread, frame }, time) {
 		const pairs = frame >= 0 ? callFacts(this.app, thread, frame)
-			: [["moment", this.app.when(time)], ["thread", threadTitle(thread)]];
+			: [["moment", this.app.whenExactly(time)], ["thread", threadTitle(thread)]];
 
 		this.facts.replaceChildren(...pairs.flatMap(([term, text]) => item(term, text)));
 	}

@@ -28,6 +28,14 @@ export function duration(ns) {
 	return `${Math.round(ns)} ns`;
 }
 
+/** Nanoseconds to the last digit: 1.234567 ms. */
+export function exact(ns) {
+	const [unit, size, digits] = Math.abs(ns) >= 1e9 ? ["s", 1e9, 9] : Math.abs(ns) >= 1e6 ? ["ms", 1e6, 6]
+		: Math.abs(ns) >= 1e3 ? ["us", 1e3, 3] : ["ns", 1, 0];
+
+	return `${(ns / size).toFixed(digits)} ${unit}`;
+}
+
 /** A time on the axis, exact to STEP ns, in the unit that suits the distance SPAN. */
 export function moment(ns, span, step) {
 	const [unit, size] = UNITS.find(([, s]) => span >= s) ?? ["ns", 1];

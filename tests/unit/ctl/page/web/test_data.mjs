@@ -28,8 +28,8 @@ test("parse_two_calls_nest", () => {
 	assert.deepEqual([frames.startWidth[1], frames.endWidth[1]], [5, 6]);
 	assert.deepEqual([frames.whole(0), frames.whole(1)], [false, true]);
 	assert.equal(frames.cpu[1], 2);
-	assert.deepEqual(trace.functions[1], { name: "outer", address: "0x100000010", image: "/bin/x", file: "x.c", line: 3 });
-	assert.equal(trace.functions[2].name, "inner");
+	assert.deepEqual(trace.functions[trace.threads[0].frames.func[0]], { name: "outer", address: "0x100000010", image: "/bin/x", file: "x.c", line: 3 });
+	assert.equal(trace.functions[trace.threads[0].frames.func[1]].name, "inner");
 });
 
 test("parse_more_calls_than_fit_grows", () => {
@@ -47,7 +47,14 @@ test("parse_open_calls_last_until_the_end", () => {
 	assert.equal(trace.complete, false);
 	assert.equal(trace.threads[0].frames.end[0], 500);
 	assert.deepEqual(trace.threads[0].runs.map((run) => [run.start, run.end]), [[5, 500]]);
-	assert.equal(trace.functions[1].name, "[unknown]");
+	assert.equal(trace.functions[trace.threads[0].frames.func[0]].name, "[unknown]");
+});
+
+test("parse_frames_of_an_untraced_kernel_have_names", () => {
+	const trace = parse(r.bytes(r.head(0, 500), r.lane(1, 0), r.begin(1, 0, 3), r.begin(1, 0, 4), r.begin(1, 0), r.end()));
+
+	assert.deepEqual([...trace.threads[0].frames.func.subarray(0, 3)].map((f) => trace.functions[f].name),
+		["[interrupt]", "[system call]", "[unknown]"]);
 });
 
 test("parse_switches_give_runs_and_cpu_time", () => {
@@ -75,8 +82,8 @@ test("parse_texts_of_strangers_become_visible", () => {
 		r.func(2, "\u200b\u{e0041}\u{feff}"), r.end()));
 
 	assert.equal(trace.threads[0].name, "a\\u{202e}b\\u{0}c\\u{a}");
-	assert.equal(trace.functions[1].name, "\ufffdA");
-	assert.equal(trace.functions[2].name, "\\u{200b}\\u{e0041}\\u{feff}");
+	assert.deepEqual(trace.functions.slice(3).map((f) => f.name).slice(0, 1), ["\ufffdA"]);
+	assert.equal(trace.functions[4].name, "\\u{200b}\\u{e0041}\\u{feff}");
 });
 
 test("parse_data_that_is_cut_off_or_unknown_is_an_error", () => {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "../../../../../ctl/page/web/data.js";
 import { actionOf, KEYS } from "../../../../../ctl/page/web/keys.js";
 import { parseQuery, Search } from "../../../../../ctl/page/web/search.js";
-import { count, duration, moment, parseDuration, share, visible } from "../../../../../ctl/page/web/text.js";
+import { count, duration, exact, moment, parseDuration, share, visible } from "../../../../../ctl/page/web/text.js";
 import { niceStep } from "../../../../../ctl/page/web/timeline.js";
 import { mix, View } from "../../../../../ctl/page/web/view.js";
 import * as r from "./records.mjs";
@@ -65,6 +65,7 @@ test("numbers_read_as_people_read_them", () => {
 	assert.deepEqual([0, 999, 1000, 12345, 999999, 1e6, 123456789, 2.5e9].map(duration),
 		["0 ns", "999 ns", "1.000 us", "12.35 us", "1.000 ms", "1.000 ms", "123.5 ms", "2.500 s"]);
 	assert.equal(duration(-1500), "-1.500 us");
+	assert.deepEqual([5, 1005, 1000005, 1000000005].map(exact), ["5 ns", "1.005 us", "1.000005 ms", "1.000000005 s"]);
 	assert.deepEqual([share(1, 3), share(3, 3), share(999.9, 1000), share(1, 0)], ["33.3 %", "100 %", "99.9 %", "-"]);
 	assert.deepEqual([moment(1500, 5000, 500), moment(2e6, 9e6, 1e6), moment(5, 50, 5)], ["1.5 us", "2 ms", "5 ns"]);
 	assert.deepEqual(["10us", "1.5ms", "7", "2s"].map(parseDuration), [10000, 1.5e6, 7, 2e9]);

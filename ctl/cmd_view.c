@@ -1,0 +1,255 @@
+/*
+ * ptsnapctl view: writes the calls of a snapshot, or of a saved call stream, as a page to look at.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/field.h"
+#include "ctl/base/file.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+#include "ctl/calls/calls.h"
+#include "ctl/calls/slice.h"
+#include "ctl/page/page.h"
+
+struct view_request {
+	struct calls_source source;
+	const char *output; /* as it was given */
+	char *name;	    /* owned: the output, if none was given */
+	uint64_t limit;	    /* of calls */
+	struct slice slice;
+};
+
+enum {
+	OPTION_LIMIT = OPTION_OWN,
+	OPTION_SYMBOLS,
+	OPTION_DEBUGINFOD,
+	OPTION_NO_NAMES,
+	OPTION_WORKER,
+	OPTION_SYSROOT,
+	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+};
+
+static const struct option OPTIONS[] = {
+	{"output", required_argument, NULL, 'o'},
+	{"limit", required_argument, NULL, OPTION_LIMIT},
+	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
+	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
+	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
+	{"worker", required_argument, NULL, OPTION_WORKER},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
+};
+
+static int take_limit(struct view_request *q, const char *text)
+{
+	if (size_parse_number(text, &q->limit) == 0 && q->limit > 0)
+		return 0;
+	return say_error(EXIT_CODE_USAGE, "--limit=%s is not valid; valid: a number from 1 on",
+			 text);
+}
+
+static int take_symbols(struct calls_source *source, const char *directory)
+{
+	if (source->n_symbols == ARRAY_SIZE(source->symbols))
+		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
+				 directory, ARRAY_SIZE(source->symbols));
+	source->symbols[source->n_symbols++] = directory;
+	return 0;
+}
+
+static int take_option(struct view_request *q, int option)
+{
+	switch (option) {
+	case 'o': q->output = optarg; return 0;
+	case OPTION_LIMIT: return take_limit(q, optarg);
+	case OPTION_SYMBOLS: return take_symbols(&q->source, optarg);
+	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
+	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
+	case OPTION_WORKER: q->source.worker = optarg; return 0;
+	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
+	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
+	}
+}
+
+static int parse(struct view_request *q, int argc, char **argv)
+{
+	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	struct settings *s = q->source.settings;
+	int option, r;
+
+	memcpy(own, OPTIONS, sizeof(OPTIONS));
+	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
+	while ((option = option_next(s, argc, argv, own, "o:", true)) != OPTION_END) {
+		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take_option(q, option);
+		if (r != 0)
+			return r;
+	}
+	if (s->help || s->version)
+		return 0;
+	if (argc - optind != 1)
+		return say_error(EXIT_CODE_USAGE,
+				 "view takes one operand: an ID of `ptsnapctl list', latest, a "
+				 "bundle, a perf.data, or a saved call stream");
+	q->source.operand = argv[optind];
+	if (output_replaces(q->output, q->source.operand))
+		return say_error(EXIT_CODE_USAGE,
+				 "-o %s: this is the input to show; give another name", q->output);
+	return 0;
+}
+
+/* The operand without its directories. */
+static const char *base_name(const char *operand)
+{
+	const char *slash = strrchr(operand, '/');
+
+	return slash ? slash + 1 : operand;
+}
+
+/* Without -o, the page goes to ptsnap-NAME.html in the working directory, or to a pipe. */
+static int choose_output(struct view_request *q)
+{
+	if (q->output || !isatty(STDOUT_FILENO))
+		return 0;
+	if (asprintf(&q->name, "ptsnap-%s.html", base_name(q->source.operand)) < 0) {
+		q->name = NULL;
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	}
+	q->output = q->name;
+	return 0;
+}
+
+/* Opens the operand if it is a saved call stream, which its first bytes say. *ret_fd stays negative
+ * if not. */
+static void open_stream(const char *operand, int *ret_fd)
+{
+	static const char head[] = "H\t";
+	CLEANUP_CLOSE int fd = open(operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char begin[sizeof(head) - 1];
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
+	    memcmp(begin, head, sizeof(begin)) == 0)
+		*ret_fd = take_fd(&fd);
+}
+
+/* The page's errors in words; a reader of calls gets an exit code. */
+struct taking {
+	struct page *page;
+	int error; /* of the page */
+};
+
+static int take(void *userdata, const struct callstream_item *item)
+{
+	struct taking *t = userdata;
+
+	t->error = page_take(t->page, item);
+	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
+}
+
+static int say_stream_error(const char *operand, int error)
+{
+	switch (-error) {
+	case EBADMSG:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: not a call stream of this version, or a damaged one",
+				 operand);
+	case EINVAL:
+		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to",
+				 operand);
+	case ENODATA: return say_error(EXIT_CODE_FAILURE, "%s: the file was cut off", operand);
+	default: return say_error(EXIT_CODE_FAILURE, "%s: %s", operand, strerror(-error));
+	}
+}
+
+static int say_page_error(const struct view_request *q, int error)
+{
+	if (error == -EPIPE) /* the reader has seen enough */
+		return EXIT_CODE_FAILURE;
+	if (error == -EBADMSG)
+		return say_error(EXIT_CODE_FAILURE, "%s: more threads or functions than a page has",
+				 q->source.operand);
+	return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output ? q->output : "standard output",
+			 strerror(-error));
+}
+
+/* Feeds the page with the slice. Returns an exit code; a message was printed. */
+static int read_calls(const struct view_request *q, struct page *page)
+{
+	struct taking t = {.page = page};
+	CLEANUP(slicer_freep) struct slicer *slicer = NULL;
+	CLEANUP_CLOSE int stream_fd = -EBADF;
+	int r = slicer_new(&q->slice, take, &t, &slicer);
+
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	open_stream(q->source.operand, &stream_fd);
+	r = stream_fd >= 0 ? calls_read_fd(stream_fd, slicer_take, slicer)
+			   : calls_read(&q->source, slicer_take, slicer);
+	if (t.error < 0)
+		return say_page_error(q, t.error);
+	return r < 0 ? say_stream_error(q->source.operand, r) : r;
+}
+
+static void remark(const struct view_request *q, const struct page_told *told)
+{
+	if (q->source.settings->quiet)
+		return;
+	if (told->frames == 0)
+		say("%s: there are no calls; `ptsnapctl decode' says why", q->source.operand);
+	if (told->cut > 0)
+		say("the decoder left out %s calls", figure_count(told->cut).text);
+	if (told->left_out > 0)
+		say("%s calls are not in the page: --limit=%ju, and %u levels of calls",
+		    figure_count(told->left_out).text, (uintmax_t)q->limit, PAGE_MAX_DEPTH);
+	if (q->name)
+		say("%s calls are in %s, for a browser", figure_count(told->frames).text, q->name);
+}
+
+static int write_page(const struct view_request *q)
+{
+	CLEANUP(page_freep) struct page *page = NULL;
+	CLEANUP(output_done) struct output o;
+	struct page_told told;
+	int r;
+
+	output_init(&o);
+	r = output_open(&o, q->output);
+	if (r == 0 && output_is_terminal(&o))
+		return say_error(EXIT_CODE_USAGE, "a page is not written to a terminal");
+	if (r == 0)
+		r = page_new(o.fd, base_name(q->source.operand), q->limit, &page);
+	if (r < 0)
+		return say_page_error(q, r);
+	r = read_calls(q, page);
+	if (r != 0)
+		return r;
+	r = page_finish(page, &told);
+	if (r == 0)
+		r = output_commit(&o);
+	if (r < 0)
+		return say_page_error(q, r);
+	remark(q, &told);
+	return 0;
+}
+
+int cmd_view(struct settings *s, int argc, char **argv)
+{
+	struct view_request q = {.source = {.settings = s}, .limit = PAGE_MAX_FRAMES};
+	int r = parse(&q, argc, argv);
+
+	if (r == 0 && !s->help && !s->version) {
+		r = choose_output(&q);
+		if (r == 0)
+			r = write_page(&q);
+	}
+	free(q.name);
+	return r;
+}

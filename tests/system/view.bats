@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# ptsnapctl view: a call stream becomes a page, and the page's own modules read it.
+
+setup() {
+	src=${PTSNAP_SRCDIR:-$BATS_TEST_DIRNAME/../..}
+	ctl=${PTSNAPCTL:-${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}/ctl/ptsnapctl}
+	[ -x "$ctl" ] || skip "$ctl is not built"
+	dir=$(mktemp -d)
+	python3 "$src/tests/support/make_calls.py" 5000 >"$dir/a.calls"
+}
+
+teardown() {
+	[ -z "$dir" ] || rm -rf "$dir"
+}
+
+# facts PAGE: what the page's modules find in it, as JSON.
+facts() {
+	command -v node >/dev/null || skip "no node"
+	cat >"$dir/facts.mjs" <<-END
+		import { readFileSync } from "node:fs";
+		import { parse, unpack } from "$src/ctl/page/web/data.js";
+
+		const html = readFileSync(process.argv[2], "utf8");
+		const trace = parse(await unpack(/id="data">([^<]*)</.exec(html)[1]));
+		const sum = (of) => trace.threads.reduce((n, t) => n + of(t), 0);
+
+		console.log(JSON.stringify({
+			title: trace.title, frames: trace.frames, threads: trace.threads.length, cpus: trace.cpus.length,
+			complete: trace.complete, leftOut: trace.leftOut, repaired: trace.repaired,
+			runs: sum((t) => t.runs.length), gaps: sum((t) => t.gaps.length),
+			marks: sum((t) => t.marks.length) + trace.cpus.reduce((n, c) => n + c.frequency.length, 0),
+			insns: sum((t) => t.frames.insns.subarray(0, t.frames.n).reduce((a, b) => a + b, 0)),
+		}));
+	END
+	node "$dir/facts.mjs" "$1" >"$dir/facts.json"
+}
+
+fact() {
+	jq -c ".$1" "$dir/facts.json"
+}
+
+@test "a page has every call, switch, gap and mark of the stream" {
+	"$ctl" view -o "$dir/page.html" "$dir/a.calls"
+	facts "$dir/page.html"
+	[ "$(fact title)" = '"a.calls"' ]
+	[ "$(fact complete)" = true ]
+	[ "$(fact frames)" = 5000 ]
+	[ "$(fact threads)" = 8 ]
+	[ "$(fact repaired)" = 0 ]
+	[ "$(fact runs)" = "$(grep -c '^R' "$dir/a.calls")" ]
+	[ "$(fact gaps)" = "$(grep -c '^G	[1-9]' "$dir/a.calls")" ]
+	[ "$(fact marks)" = "$(grep -c '^M' "$dir/a.calls")" ]
+	[ "$(fact insns)" = "$(awk -F '\t' '/^E/ {n += $7} END {print n}' "$dir/a.calls")" ]
+}
+
+@test "no name of the stream is in the page, and nobody else may read the page" {
+	"$ctl" view -o "$dir/page.html" "$dir/a.calls"
+	! grep -q "owned" "$dir/page.html"
+	[ "$(grep -c '<script' "$dir/page.html")" = 2 ]
+	[ "$(stat -c %a "$dir/page.html")" = 600 ]
+}
+
+@test "--limit leaves calls out and says how many" {
+	run "$ctl" view --limit=1000 -o "$dir/page.html" "$dir/a.calls"
+	[ "$status" = 0 ]
+	[[ "$output" = *"4,000 calls are not in the page: --limit=1000"* ]]
+	facts "$dir/page.html"
+	[ "$(fact frames)" = 1000 ]
+	[ "$(fact leftOut)" = 4000 ]
+}
+
+@test "without -o, the page goes to a pipe" {
+	"$ctl" view "$dir/a.calls" | cat >"$dir/pipe.html"
+	"$ctl" view -o "$dir/page.html" "$dir/a.calls"
+	cmp "$dir/pipe.html" "$dir/page.html"
+}
+
+@test "a stream that is damaged or cut off makes no page" {
+	head -n 200 "$dir/a.calls" >"$dir/cut.calls"
+	run "$ctl" view -o "$dir/page.html" "$dir/cut.calls"
+	[ "$status" = 1 ]
+	[[ "$output" = *"the file was cut off"* ]]
+	sed '100s/\t/ /' "$dir/a.calls" >"$dir/bad.calls"
+	run "$ctl" view -o "$dir/page.html" "$dir/bad.calls"
+	[ "$status" = 1 ]
+	[[ "$output" = *"not a call stream of this version, or a damaged one"* ]]
+	[ ! -e "$dir/page.html" ]
+}
+
+@test "options that are not valid are usage errors" {
+	run "$ctl" view --limit=0 "$dir/a.calls"
+	[ "$status" = 2 ]
+	run "$ctl" view
+	[ "$status" = 2 ]
+	run "$ctl" view "$dir/a.calls" "$dir/a.calls"
+	[ "$status" = 2 ]
+	run "$ctl" view -o "$dir/a.calls" "$dir/a.calls"
+	[ "$status" = 2 ]
+	[[ "$output" = *"this is the input to show"* ]]
+	run "$ctl" view -o "$dir/no/page.html" "$dir/a.calls"
+	[ "$status" = 1 ]
+	[[ "$output" = *"No such file or directory"* ]]
+	run "$ctl" view -o "$dir/page.html" "$dir/none.calls"
+	[ "$status" != 0 ]
+	[ ! -e "$dir/page.html" ]
+}
