@@ -29,6 +29,8 @@
 #define MAX_TRIES 3u
 /* Bytes; where PSBs are further apart, nothing is decoded. */
 #define MAX_PIECE UINT64_C(4194304)
+/* Without a deadline, a thread is followed from so many turns before its last one. */
+#define TURNS_BEFORE 4u
 /* Without a deadline, so many bytes are decoded at most to find last stretches. */
 #define MAX_BYTES UINT64_C(16777216)
 /* The clocks of trace and sideband may differ this much, ns. */
@@ -211,6 +213,20 @@ static int look_for(struct search *s, struct wanted *w)
 	return r;
 }
 
+/* When the thread of W began a turn that is some turns before W's: how it left user code there
+ * tells where it went on. */
+static uint64_t some_turns_before(const struct search *s, const struct wanted *w)
+{
+	uint32_t cpu = w->cpu;
+	const struct turns_turn *t = &s->replay->turns.cpus[cpu].list[w->turn];
+
+	for (unsigned n = 0; n < TURNS_BEFORE && t->before != TURNS_NONE; n++) {
+		cpu = t->before_cpu;
+		t = &s->replay->turns.cpus[cpu].list[t->before];
+	}
+	return MIN_OF(t->since, w->since);
+}
+
 /* The parts of all CPUs from before the turn of each of the first N of LIST on. Returns how long
  * they are together, in bytes. */
 static uint64_t parts_since(struct search *s, struct wanted *const *list, size_t n)
@@ -218,7 +234,7 @@ static uint64_t parts_since(struct search *s, struct wanted *const *list, size_t
 	uint64_t since = UINT64_MAX, bytes = 0;
 
 	for (size_t i = 0; i < n; i++)
-		since = MIN_OF(since, list[i]->since);
+		since = MIN_OF(since, some_turns_before(s, list[i]));
 	since -= MIN_OF(since, (uint64_t)SLACK_NS);
 	for (uint32_t cpu = 0; cpu < s->replay->manifest->n_cpus; cpu++) {
 		struct segment_psb place = {0};

@@ -127,6 +127,7 @@ static void *rents(void *argument)
 	for (int i = 0; i < 100; i++)
 		pay_rent(0);
 	pthread_barrier_wait(&both);
+	pthread_barrier_wait(&both);
 	pay_rent(1);
 	return argument;
 }
@@ -136,6 +137,7 @@ static void *wages(void *argument)
 	pthread_barrier_wait(&both);
 	for (int i = 0; i < 100; i++)
 		pay_wages(0);
+	pthread_barrier_wait(&both);
 	pay_wages(1);
 	return argument;
 }

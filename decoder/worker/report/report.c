@@ -95,6 +95,7 @@ static void write_all(const struct report *r, struct json_writer *w)
 		json_u64(w, "onlyUid", r->d->replay->permit->uid);
 	if (r->d->window.limited)
 		report_decoded(r, w);
+	write_list(r, w, REPORT_SUSPECTS);
 	write_list(r, w, REPORT_CPUS);
 	report_coverage(r, w);
 	report_totals(r, w);
@@ -227,14 +228,14 @@ static int plan_within(struct report *r, uint64_t limit)
 		result = fit(r, &r->lists[i], share, &left);
 	left -= share;
 	if (result == 0)
-		result = fit_lists(r, REPORT_CPUS, REPORT_GAPS, 2, &left);
+		result = fit_lists(r, REPORT_SUSPECTS, REPORT_GAPS, 2, &left);
 	left += share;
 	if (result == 0)
 		result = fit_branches(r, share + (left - share) / 2, &left);
 	if (result == 0)
 		result = fit_lists(r, REPORT_ABORTS, REPORT_FUNCTIONS, 2, &left);
 	if (result == 0)
-		result = fit_lists(r, REPORT_CPUS, REPORT_FUNCTIONS, 1, &left);
+		result = fit_lists(r, REPORT_SUSPECTS, REPORT_FUNCTIONS, 1, &left);
 	r->measuring = false;
 	return result;
 }
@@ -263,7 +264,9 @@ static int prepare(struct report *r)
 		(struct report_list){.key = "cpus",
 				     .total = report_is_limited(r) ? 0 : r->m->n_cpus,
 				     .element = report_cpu};
-	return result == 0 ? report_prepare_gaps(r) : result;
+	if (result == 0)
+		result = report_prepare_gaps(r);
+	return result == 0 ? report_prepare_suspects(r) : result;
 }
 
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
@@ -296,6 +299,7 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 	}
 	free(r.threads);
 	free(r.states);
+	free(r.suspects);
 	insn_reader_free(r.reader);
 	free(r.gaps);
 	free(r.turns);

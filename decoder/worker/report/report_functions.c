@@ -55,11 +55,10 @@ static void write_durations(const struct report *r, struct json_writer *w, const
 	json_end_object(w);
 }
 
-static void report_function(const struct report *r, struct json_writer *w, size_t i)
+void report_function_name(const struct report *r, struct json_writer *w, uint32_t function)
 {
-	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
+	const struct function *f = &r->d->tally.functions.list[function];
 
-	json_begin_object(w, NULL);
 	if (f->image == UINT32_MAX)
 		json_null(w, "name");
 	else if (f->name)
@@ -69,6 +68,14 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 			       f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
 			       f->file_address, f->offset);
 	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
+}
+
+static void report_function(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
+
+	json_begin_object(w, NULL);
+	report_function_name(r, w, r->functions[i]);
 	report_image_ref(r, w, f->image);
 	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
 	if (f->unbounded)

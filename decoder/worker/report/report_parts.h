@@ -14,6 +14,7 @@
 
 enum report_list_id {
 	/* The most important list first. */
+	REPORT_SUSPECTS,
 	REPORT_CPUS,
 	REPORT_THREADS,
 	REPORT_PROCESSES,
@@ -138,6 +139,8 @@ struct report {
 	struct report_state *states; /* of all threads of the timeline, by address */
 	size_t n_states;
 	struct insn_reader *reader;
+	struct report_suspect *suspects;
+	size_t n_suspects, max_suspects;
 	uint32_t *gaps;	     /* indices, in the order in which they are kept */
 	uint32_t *processes; /* of the manifest that may be named: indices */
 	size_t n_processes;
@@ -230,6 +233,8 @@ void report_state_mark(struct report *r, const struct timeline_thread *thread);
 /* The number of the system call that COUNTERS ends with, as the executed code sets it;
  * REPORT_NO_CALL: it ends with none, or the number is not known. COUNTERS may be NULL. */
 uint64_t report_system_call(const struct report *r, const struct tally_counters *counters);
+/* "systemCall" with this number. */
+void report_write_call(struct json_writer *w, uint64_t number);
 /* "state" of THREAD, whose newest counters are LAST; both may be NULL. */
 void report_write_state(const struct report *r, struct json_writer *w,
 			const struct timeline_thread *thread, const struct tally_counters *last);
@@ -251,7 +256,13 @@ int report_prepare_gaps(struct report *r);
 /* Puts the gaps that are kept in the order of their numbers. */
 void report_sort_gaps(struct report *r);
 
+/* Finds what stands out, behind all others: report_suspects.c. */
+int report_prepare_suspects(struct report *r);
+
 /* --- The parts --- */
+
+/* "name" of the function with this number in the tally, and "linkage". */
+void report_function_name(const struct report *r, struct json_writer *w, uint32_t function);
 
 /* How many last branches of thread I are kept. */
 uint64_t report_branches_kept(const struct report *r, size_t i);

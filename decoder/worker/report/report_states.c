@@ -254,6 +254,14 @@ static const char *call_name(uint64_t number)
 	return NULL;
 }
 
+void report_write_call(struct json_writer *w, uint64_t number)
+{
+	json_begin_object(w, "systemCall");
+	json_u64(w, "number", number);
+	json_string(w, "name", call_name(number));
+	json_end_object(w);
+}
+
 void report_write_state(const struct report *r, struct json_writer *w,
 			const struct timeline_thread *thread, const struct tally_counters *last)
 {
@@ -279,11 +287,7 @@ void report_write_state(const struct report *r, struct json_writer *w,
 		json_null(w, "cpu");
 	json_boolean(w, "certain", s->certain);
 	call = report_system_call(r, last);
-	if (call != REPORT_NO_CALL) {
-		json_begin_object(w, "systemCall");
-		json_u64(w, "number", call);
-		json_string(w, "name", call_name(call));
-		json_end_object(w);
-	}
+	if (call != REPORT_NO_CALL)
+		report_write_call(w, call);
 	json_end_object(w);
 }

@@ -1,0 +1,578 @@
+/*
+ * Writes what stands out, and finds suspects among functions, frequencies and gaps.
+ * suspects_threads.c finds those among threads.
+ *
+ * Each rule compares with what the same recording shows as usual, and has a least number and a
+ * least duration, below which it says nothing. ptsnap-report(5), SUSPECTS, states all rules.
+ */
+#include <stdlib.h>
+
+#include "decoder/worker/report/report_suspects.h"
+#include "proto/base.h"
+
+#define MAX_SLOW 3u /* suspects of each of these kinds */
+#define MAX_LATE 2u
+#define MAX_GAPS 2u
+
+#define SLOW_CALLS	100u	 /* fewer calls have no usual duration */
+#define SLOW_SHARE	100u	 /* one of so many calls at most is slow */
+#define SLOW_TIMES	10u	 /* slow: so many times what nine of ten calls took at most */
+#define SLOW_LIMIT_NS	100000u	 /* and no less than this */
+#define SLOW_MAX_NS	500000u	 /* the slowest call took at least this, */
+#define SLOW_ONE_MAX_NS 5000000u /* or this if it is the only slow one */
+#define WAITING_NS	50000u	 /* a function waits whose usual call takes so long */
+#define WAITING_TIMES	4u	 /* and is off its CPU so many times as long as on it */
+#define RARE_CALLS	2u
+#define CLEAR_OCTAVES	3u  /* below the slow calls there are so many octaves */
+#define CLEAR_PART	4u  /* with no more than one call for so many slow ones */
+#define INSIDE_PERCENT	80u /* a call inside has this share of the slowest call */
+
+#define LATE_WINDOW_NS 50000000u /* a shorter window has no late part */
+#define LATE_PART      20u	 /* the last of so many parts of the window */
+#define LATE_CALLS     10u /* fewer calls are no new habit, unless they are many instructions */
+#define LATE_INSNS     10000u
+#define LATE_SHARE     5u /* one of so many of the instructions that run in such a time */
+
+#define FREQUENCY_DROP 3u /* from 3 to at most 2 */
+#define FREQUENCY_NS   1000000u
+
+#define GAP_MIN_NS  1000000u
+#define GAP_NEAR_NS 10000000u /* before the trigger */
+#define GAP_PART    10u	      /* or so large a part of the window */
+
+int suspects_add(struct report *r, const struct report_suspect *s)
+{
+	if (ARRAY_RESERVE(r->suspects, r->max_suspects, r->n_suspects + 1) < 0)
+		return -ENOMEM;
+	r->suspects[r->n_suspects++] = *s;
+	return 0;
+}
+
+static const struct function *function_at(const struct report *r, uint32_t function)
+{
+	return &r->d->tally.functions.list[function];
+}
+
+const struct durations *suspects_durations(const struct report *r, uint32_t function)
+{
+	const struct function *f = function_at(r, function);
+
+	return f->durations ? &r->d->tally.functions.durations.list[f->durations - 1] : NULL;
+}
+
+static uint64_t span(const struct report *r, uint64_t ticks)
+{
+	const uint64_t ns = tscmap_span(&r->d->replay->clock, ticks);
+
+	return ns == MANIFEST_ABSENT ? 0 : ns;
+}
+
+static uint64_t time_of(const struct report *r, uint64_t tsc)
+{
+	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, tsc);
+}
+
+uint64_t suspects_begin(const struct report *r, uint64_t *ret_end)
+{
+	uint64_t begin = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < r->m->n_cpus; i++) {
+		const struct report_reach reach = report_reach(r, i);
+
+		if (reach.begin >= reach.end || reach.end == MANIFEST_ABSENT)
+			continue;
+		begin = MIN_OF(begin, reach.begin);
+		end = MAX_OF(end, reach.end);
+	}
+	*ret_end = r->m->perf_ns == MANIFEST_ABSENT ? end : MIN_OF(end, r->m->perf_ns);
+	return MIN_OF(begin, *ret_end);
+}
+
+/* --- Calls that took much longer than others of the same function --- */
+
+/* The least octave of ticks from NS on. */
+static unsigned octave_of(const struct report *r, uint64_t ns)
+{
+	unsigned i = 0;
+
+	while (i < DURATIONS_OCTAVES && span(r, UINT64_C(1) << i) < ns)
+		i++;
+	return i;
+}
+
+/* Whether a usual call of the function is one that waits: its duration says nothing of its work. */
+static bool is_waiting(const struct report *r, const struct function *f, const struct durations *d,
+		       uint64_t ended)
+{
+	return span(r, durations_quantile(d, ended, 500)) >= WAITING_NS &&
+	       d->off / WAITING_TIMES >= f->total_ticks;
+}
+
+static bool is_slow(const struct report *r, uint32_t function, struct report_suspect *ret)
+{
+	const struct function *f = function_at(r, function);
+	const struct durations *d = suspects_durations(r, function);
+	const uint64_t ended = f->calls - f->unended;
+	uint64_t usual, slow, last, longest;
+	unsigned octave;
+
+	if (!d || ended < SLOW_CALLS || !d->slowest.thread ||
+	    !report_permits(r, d->slowest.thread, time_of(r, d->slowest.tsc)))
+		return false;
+	if (is_waiting(r, f, d, ended))
+		return false;
+	usual = span(r, durations_quantile(d, ended, 900));
+	longest = span(r, d->slowest.ticks);
+	octave = octave_of(r, MAX_OF(SLOW_TIMES * usual, (uint64_t)SLOW_LIMIT_NS));
+	slow = durations_slower(d, octave, &last);
+	if (slow == 0 || slow > ended / SLOW_SHARE ||
+	    longest < (slow == 1 ? SLOW_ONE_MAX_NS : SLOW_MAX_NS))
+		return false;
+	/* The number stays the same with a higher limit, which says more. */
+	while (octave + 1 < DURATIONS_OCTAVES && durations_slower(d, octave + 1, &last) == slow)
+		octave++;
+	/* Where durations vary anyway, long ones do not stand out. */
+	if (durations_slower(d, octave - MIN_OF(octave, CLEAR_OCTAVES), &last) - slow >
+	    slow / CLEAR_PART)
+		return false;
+	durations_slower(d, octave, &last);
+	*ret = (struct report_suspect){
+		.kind = SUSPECT_SLOW_CALLS,
+		.thread = d->slowest.thread,
+		.function = function,
+		.insns = f->total_insns,
+		.since = time_of(r, d->slowest.tsc),
+		.until = time_of(r, last),
+		.calls = ended,
+		.count = slow,
+		.usual_ns = span(r, durations_quantile(d, ended, 500)),
+		.limit_ns = span(r, UINT64_C(1) << octave),
+		.longest_ns = longest,
+		.off_ns = span(r, d->slowest.off - MIN_OF(d->slowest.off, d->slowest.waited)),
+	};
+	return true;
+}
+
+/* Whether the slowest call of B lies within that of A. */
+static bool is_within(const struct durations *a, const struct durations *b)
+{
+	const struct durations_call *x = &a->slowest, *y = &b->slowest;
+
+	return x->thread == y->thread && y->tsc >= x->tsc &&
+	       y->tsc + y->ticks + y->waited <= x->tsc + x->ticks + x->waited;
+}
+
+static int by_longest(const void *a, const void *b)
+{
+	const struct report_suspect *x = a, *y = b;
+
+	if (x->longest_ns != y->longest_ns)
+		return x->longest_ns > y->longest_ns ? -1 : 1;
+	/* The caller of a call that takes as long has the earlier beginning, or more instructions.
+	 */
+	if (x->since != y->since)
+		return x->since < y->since ? -1 : 1;
+	if (x->insns != y->insns)
+		return x->insns > y->insns ? -1 : 1;
+	return x->function < y->function ? -1 : x->function > y->function;
+}
+
+/* The functions whose slowest call is most of that of S, outermost first. */
+static void find_inside(const struct report *r, struct report_suspect *s)
+{
+	const struct durations *d = suspects_durations(r, s->function);
+	const struct functions *f = &r->d->tally.functions;
+	struct report_suspect list[SUSPECT_INSIDE + 1];
+	size_t n = 0;
+
+	for (uint32_t i = 1; i < f->n; i++) {
+		const struct durations *e = suspects_durations(r, i);
+
+		if (!e || i == s->function || !is_within(d, e) ||
+		    e->slowest.ticks < d->slowest.ticks / 100 * INSIDE_PERCENT)
+			continue;
+		list[n] = (struct report_suspect){.function = i,
+						  .longest_ns = span(r, e->slowest.ticks),
+						  .insns = f->list[i].total_insns,
+						  .since = time_of(r, e->slowest.tsc)};
+		n++;
+		qsort(list, n, sizeof(*list), by_longest);
+		n = MIN_OF(n, (size_t)SUSPECT_INSIDE);
+	}
+	s->n_inside = n;
+	for (size_t i = 0; i < n; i++) {
+		s->inside[i] = list[i].function;
+		s->inside_ns[i] = list[i].longest_ns;
+	}
+}
+
+/* Whether FUNCTION has so few calls, and all of them so slow, that they may be why calls of S were
+ * slow: the slowest of both are of one process. */
+static bool is_rare(const struct report *r, const struct report_suspect *s, uint32_t function)
+{
+	const struct function *f = function_at(r, function);
+	const struct durations *d = suspects_durations(r, function);
+	const uint64_t ended = f->calls - f->unended;
+
+	if (!d || ended < RARE_CALLS || ended > s->count || !d->slowest.thread ||
+	    d->slowest.thread->pid != s->thread->pid ||
+	    is_within(d, suspects_durations(r, s->function)))
+		return false;
+	for (size_t i = 0; i < s->n_inside; i++)
+		if (s->inside[i] == function)
+			return false;
+	return span(r, durations_quantile(d, ended, 1)) >= s->limit_ns / 2 &&
+	       span(r, d->slowest.ticks) >= s->limit_ns &&
+	       span(r, d->slowest.ticks) / 2 <= s->longest_ns;
+}
+
+/* Whether function A says more than B: it has more calls, or as many and is further out. */
+static bool is_more(const struct report *r, uint32_t a, uint32_t b)
+{
+	const struct function *f = function_at(r, a), *g = function_at(r, b);
+
+	return f->calls != g->calls ? f->calls > g->calls : f->total_insns > g->total_insns;
+}
+
+static void find_rare(const struct report *r, struct report_suspect *s)
+{
+	for (uint32_t i = 1; i < r->d->tally.functions.n; i++) {
+		size_t at = 0;
+
+		if (!is_rare(r, s, i))
+			continue;
+		while (at < s->n_rare && is_more(r, s->rare[at], i))
+			at++;
+		if (at == SUSPECT_RARE)
+			continue;
+		s->n_rare = MIN_OF(s->n_rare + 1, (size_t)SUSPECT_RARE);
+		for (size_t k = s->n_rare - 1; k > at; k--)
+			s->rare[k] = s->rare[k - 1];
+		s->rare[at] = i;
+	}
+}
+
+static int find_slow(struct report *r)
+{
+	const struct functions *f = &r->d->tally.functions;
+	CLEANUP_FREE struct report_suspect *list = calloc(f->n, sizeof(*list));
+	size_t n = 0, added = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < f->n; i++)
+		n += is_slow(r, i, &list[n]);
+	qsort(list, n, sizeof(*list), by_longest);
+	for (size_t i = 0; i < n && added < MAX_SLOW; i++) {
+		bool within = false;
+
+		/* A call inside the slowest call of another suspect is told with that one. */
+		for (size_t j = 0; j < i && !within; j++)
+			within = is_within(suspects_durations(r, list[j].function),
+					   suspects_durations(r, list[i].function));
+		if (within)
+			continue;
+		find_inside(r, &list[i]);
+		find_rare(r, &list[i]);
+		if (suspects_add(r, &list[i]) < 0)
+			return -ENOMEM;
+		added++;
+	}
+	return 0;
+}
+
+/* --- Functions that run only at the end of the window --- */
+
+/* Whether another function of the image of F ran in the first half of the window. */
+static bool ran_before(const struct report *r, const struct function *f, uint64_t half)
+{
+	const struct functions *all = &r->d->tally.functions;
+
+	for (size_t i = 1; i < all->n; i++)
+		if (all->list[i].image == f->image && time_of(r, all->list[i].first) < half)
+			return true;
+	return false;
+}
+
+static bool is_late(const struct report *r, uint32_t function, uint64_t begin, uint64_t end,
+		    uint64_t insns)
+{
+	const struct function *f = function_at(r, function);
+	const uint64_t first = time_of(r, f->first), window = end - begin;
+
+	if (first == MANIFEST_ABSENT || first > end || first < end - window / LATE_PART ||
+	    (f->calls < LATE_CALLS && f->self_insns < LATE_INSNS))
+		return false;
+	return (double)f->self_insns * (double)window * LATE_SHARE >=
+		       (double)insns * (double)(end - first) &&
+	       ran_before(r, f, begin + window / 2);
+}
+
+static int find_late(struct report *r)
+{
+	const struct functions *f = &r->d->tally.functions;
+	uint64_t insns = 0, end;
+	const uint64_t begin = suspects_begin(r, &end);
+	size_t added = 0;
+
+	if (end - begin < LATE_WINDOW_NS)
+		return 0;
+	for (size_t i = 1; i < f->n; i++)
+		insns += f->list[i].self_insns;
+	/* In the order of their own instructions. */
+	for (size_t i = 0; i < r->lists[REPORT_FUNCTIONS].total && added < MAX_LATE; i++) {
+		const struct report_suspect s = {
+			.kind = SUSPECT_LATE_FUNCTION,
+			.function = r->functions[i],
+			.since = time_of(r, function_at(r, r->functions[i])->first),
+			.calls = function_at(r, r->functions[i])->calls,
+			.count = function_at(r, r->functions[i])->self_insns,
+		};
+
+		if (!is_late(r, r->functions[i], begin, end, insns))
+			continue;
+		if (suspects_add(r, &s) < 0)
+			return -ENOMEM;
+		added++;
+	}
+	return 0;
+}
+
+/* --- Frequencies and gaps --- */
+
+static int find_frequency(struct report *r, size_t cpu)
+{
+	const struct marks_list *l = &r->d->marks.lists[MARKS_FREQUENCIES];
+	const uint64_t highest = r->d->marks.cpus ? r->d->marks.cpus[cpu].highest : 0;
+	uint64_t last = 0, since = MANIFEST_ABSENT;
+
+	/* The newest mark comes first. Since when the ratio has been that low: */
+	for (size_t i = 0; i < l->n; i++) {
+		const struct mark *m = &l->list[i];
+
+		if (m->cpu != cpu)
+			continue;
+		if (m->flow.value * FREQUENCY_DROP > highest * (FREQUENCY_DROP - 1))
+			break;
+		last = last == 0 ? m->flow.value : last;
+		since = time_of(r, m->flow.tsc_lo);
+	}
+	if (last == 0 || since == MANIFEST_ABSENT || r->m->perf_ns == MANIFEST_ABSENT ||
+	    since + FREQUENCY_NS > r->m->perf_ns)
+		return 0;
+	return suspects_add(r, &(struct report_suspect){.kind = SUSPECT_FREQUENCY,
+							.cpu = cpu,
+							.since = since,
+							.count = last,
+							.calls = highest});
+}
+
+static bool hides(const struct report *r, const struct gap *g, uint64_t window)
+{
+	uint64_t length;
+
+	if (g->time_ns == MANIFEST_ABSENT || g->until_ns == MANIFEST_ABSENT ||
+	    g->until_ns <= g->time_ns || r->m->perf_ns == MANIFEST_ABSENT ||
+	    g->time_ns >= r->m->perf_ns || g->kind == FAULT_HEAD || g->kind == FAULT_EMPTY ||
+	    g->kind == FAULT_PT_STARTING)
+		return false;
+	length = g->until_ns - g->time_ns;
+	return length >= GAP_MIN_NS &&
+	       (g->until_ns + GAP_NEAR_NS >= r->m->perf_ns || length >= window / GAP_PART);
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const struct report_suspect *x = a, *y = b;
+	const uint64_t m = x->until - x->since, n = y->until - y->since;
+
+	return m > n ? -1 : m < n;
+}
+
+static int find_gaps(struct report *r)
+{
+	const struct gaps *gaps = &r->d->gaps;
+	CLEANUP_FREE struct report_suspect *list = calloc(gaps->n + 1, sizeof(*list));
+	uint64_t end;
+	const uint64_t begin = suspects_begin(r, &end);
+	size_t n = 0;
+	int result = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < gaps->n; i++)
+		if (hides(r, &gaps->list[i], end - begin))
+			list[n++] = (struct report_suspect){.kind = SUSPECT_GAP,
+							    .count = i,
+							    .since = gaps->list[i].time_ns,
+							    .until = gaps->list[i].until_ns};
+	qsort(list, n, sizeof(*list), by_length);
+	for (size_t i = 0; i < n && i < MAX_GAPS && result == 0; i++)
+		result = suspects_add(r, &list[i]);
+	return result;
+}
+
+/* --- The list --- */
+
+static void write_function(const struct report *r, struct json_writer *w, uint32_t function)
+{
+	size_t place = 0;
+
+	while (place < r->lists[REPORT_FUNCTIONS].kept && r->functions[place] != function)
+		place++;
+	report_u64(w, "function",
+		   place < r->lists[REPORT_FUNCTIONS].kept || r->measuring ? place
+									   : MANIFEST_ABSENT);
+	report_function_name(r, w, function);
+}
+
+static void write_slow(const struct report *r, struct json_writer *w,
+		       const struct report_suspect *s)
+{
+	json_u64(w, "ended", s->calls);
+	json_u64(w, "p50NSec", s->usual_ns);
+	json_u64(w, "slow", s->count);
+	json_u64(w, "slowNSec", s->limit_ns);
+	report_at(r, w, "lastEndNSec", s->until);
+	json_u64(w, "maxNSec", s->longest_ns);
+	json_u64(w, "untracedNSec", s->off_ns);
+	json_begin_array(w, "inside");
+	for (size_t i = 0; i < s->n_inside; i++) {
+		json_begin_object(w, NULL);
+		write_function(r, w, s->inside[i]);
+		json_u64(w, "maxNSec", s->inside_ns[i]);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	json_begin_array(w, "rare");
+	for (size_t i = 0; i < s->n_rare; i++) {
+		const struct function *f = function_at(r, s->rare[i]);
+
+		json_begin_object(w, NULL);
+		write_function(r, w, s->rare[i]);
+		json_u64(w, "ended", f->calls - f->unended);
+		json_u64(w, "maxNSec", span(r, suspects_durations(r, s->rare[i])->slowest.ticks));
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void write_gap(const struct report *r, struct json_writer *w, const struct report_suspect *s)
+{
+	const struct gap *g = &r->d->gaps.list[s->count];
+
+	json_u64(w, "n", s->count + 1);
+	json_string(w, "gap", fault_name(g->kind));
+	report_u64(w, "cpu", g->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : g->cpu);
+	report_at(r, w, "untilNSec", s->until);
+}
+
+static void write_place(const struct report *r, struct json_writer *w,
+			const struct report_suspect *s)
+{
+	report_address(r, w, "address", s->address);
+	report_name(r, w, "name", s->context, s->address);
+}
+
+static void write_values(const struct report *r, struct json_writer *w,
+			 const struct report_suspect *s)
+{
+	switch (s->kind) {
+	case SUSPECT_SLOW_CALLS: write_slow(r, w, s); break;
+	case SUSPECT_LONG_CALL:
+		report_u64(w, "cpuNSec", s->off_ns);
+		json_u64(w, "ended", s->calls);
+		report_u64(w, "maxNSec", s->calls > 0 ? s->longest_ns : MANIFEST_ABSENT);
+		break;
+	case SUSPECT_LATE_FUNCTION:
+		json_u64(w, "calls", s->calls);
+		json_u64(w, "selfInstructions", s->count);
+		break;
+	case SUSPECT_CRASH:
+	case SUSPECT_LOCK_WAIT: write_place(r, w, s); break;
+	case SUSPECT_DEADLOCK:
+		json_begin_array(w, "tids");
+		for (size_t i = 0; i < s->n_tids; i++)
+			json_u64(w, NULL, s->tids[i]);
+		json_end_array(w);
+		json_u64(w, "waiting", s->count);
+		break;
+	case SUSPECT_WAIT:
+		report_write_call(w, s->count);
+		write_place(r, w, s);
+		break;
+	case SUSPECT_RUNNABLE:
+		report_id(w, "cpu", r->m->cpus[s->cpu].cpu);
+		report_u64(w, "byPid", s->other ? s->other->pid : MANIFEST_ABSENT);
+		report_u64(w, "byTid", s->other ? s->other->tid : MANIFEST_ABSENT);
+		break;
+	case SUSPECT_RAN: report_id(w, "cpu", r->m->cpus[s->cpu].cpu); break;
+	case SUSPECT_FREQUENCY:
+		report_id(w, "cpu", r->m->cpus[s->cpu].cpu);
+		json_u64(w, "ratio", s->count);
+		json_u64(w, "highestRatio", s->calls);
+		report_mhz(r, w, "mhz", s->count);
+		report_mhz(r, w, "highestMhz", s->calls);
+		break;
+	case SUSPECT_GAP: write_gap(r, w, s); break;
+	}
+}
+
+static void report_suspect(const struct report *r, struct json_writer *w, size_t i)
+{
+	static const char *const kinds[] = {
+		[SUSPECT_CRASH] = "crash",
+		[SUSPECT_DEADLOCK] = "deadlock",
+		[SUSPECT_LONG_CALL] = "long-call",
+		[SUSPECT_SLOW_CALLS] = "slow-calls",
+		[SUSPECT_LOCK_WAIT] = "lock-wait",
+		[SUSPECT_WAIT] = "wait",
+		[SUSPECT_RUNNABLE] = "runnable",
+		[SUSPECT_RAN] = "ran-until-trigger",
+		[SUSPECT_LATE_FUNCTION] = "late-function",
+		[SUSPECT_FREQUENCY] = "frequency",
+		[SUSPECT_GAP] = "gap",
+	};
+	const struct report_suspect *s = &r->suspects[i];
+
+	json_begin_object(w, NULL);
+	json_string(w, "kind", kinds[s->kind]);
+	report_at(r, w, "sinceNSec", s->since);
+	if (s->thread)
+		report_ids(w, s->thread, s->thread);
+	if (s->function != 0)
+		write_function(r, w, s->function);
+	write_values(r, w, s);
+	json_end_object(w);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct report_suspect *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+int report_prepare_suspects(struct report *r)
+{
+	int result = suspects_threads(r);
+
+	if (result == 0)
+		result = find_slow(r);
+	if (result == 0)
+		result = find_late(r);
+	/* A user is not told what the machine did for others. */
+	for (size_t i = 0; i < r->m->n_cpus && result == 0 && !report_is_limited(r); i++)
+		result = find_frequency(r, i);
+	if (result == 0 && !report_is_limited(r))
+		result = find_gaps(r);
+	for (size_t i = 0; i < r->n_suspects; i++)
+		r->suspects[i].order = i;
+	if (r->n_suspects > 0)
+		qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_kind);
+	r->lists[REPORT_SUSPECTS] = (struct report_list){
+		.key = "suspects", .total = r->n_suspects, .element = report_suspect};
+	return result;
+}

@@ -1,0 +1,58 @@
+/*
+ * What stands out: shared by report_suspects.c and suspects_threads.c.
+ */
+#pragma once
+
+#include "decoder/worker/report/report_parts.h"
+
+#define SUSPECT_INSIDE 5u
+#define SUSPECT_RARE   2u
+#define SUSPECT_TIDS   8u
+
+/* In the order in which they are listed. */
+enum report_suspect_kind {
+	SUSPECT_CRASH,
+	SUSPECT_DEADLOCK,
+	SUSPECT_LONG_CALL,
+	SUSPECT_SLOW_CALLS,
+	SUSPECT_LOCK_WAIT,
+	SUSPECT_WAIT,
+	SUSPECT_RUNNABLE,
+	SUSPECT_RAN,
+	SUSPECT_LATE_FUNCTION,
+	SUSPECT_FREQUENCY,
+	SUSPECT_GAP,
+};
+
+struct report_suspect {
+	enum report_suspect_kind kind;
+	size_t order;			      /* among those of its kind */
+	const struct timeline_thread *thread; /* NULL: none */
+	const struct timeline_thread *other;  /* of SUSPECT_RUNNABLE: it has the CPU; or NULL */
+	uint32_t function;		      /* number in the tally; 0: none */
+	size_t cpu;			      /* index into the manifest */
+	uint64_t since, until;		      /* perf ns */
+	/* Numbers of the kind: calls that ended, or the highest ratio; slow calls, instructions, a
+	 * system call, a ratio, or the number of a gap. */
+	uint64_t calls, count;
+	uint64_t usual_ns, limit_ns, longest_ns, off_ns;
+	uint64_t address; /* a place in context */
+	uint32_t context;
+	uint32_t inside[SUSPECT_INSIDE]; /* functions, outermost first */
+	uint64_t inside_ns[SUSPECT_INSIDE];
+	size_t n_inside;
+	uint32_t rare[SUSPECT_RARE]; /* functions that are always that slow */
+	size_t n_rare;
+	uint64_t insns; /* of FUNCTION, with those that it called */
+	uint32_t tids[SUSPECT_TIDS];
+	size_t n_tids;
+};
+
+/* 0 or -ENOMEM. */
+int suspects_add(struct report *r, const struct report_suspect *s);
+/* NULL: no call of FUNCTION took time. */
+const struct durations *suspects_durations(const struct report *r, uint32_t function);
+/* The window of all CPUs, up to the trigger, perf ns; empty if nothing is known. */
+uint64_t suspects_begin(const struct report *r, uint64_t *ret_end);
+/* Adds the suspects among threads. 0 or -ENOMEM. */
+int suspects_threads(struct report *r);

@@ -1,0 +1,420 @@
+/*
+ * Finds suspects among threads: where each was at the trigger, and since when.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/worker/report/report_suspects.h"
+#include "proto/base.h"
+
+#define MAX_LOOKED  4096u /* threads */
+#define MAX_OF_KIND 4u
+
+#define LONG_NS	    20000000u /* a call that is open this long */
+#define LONG_TIMES  10u	      /* and so many times as long as any that ended */
+#define LOCK_NS	    10000000u /* a thread that waits for a lock this long */
+#define WAIT_NS	    50000000u /* a thread that is in an unusual system call this long */
+#define RUNNABLE_NS 20000000u /* a thread that waits for a CPU this long */
+#define RAN_NS	    50000000u /* a turn this long, */
+#define RAN_PART    2u	      /* and half of the window */
+#define MAX_TURNS   100000u   /* of a thread that are looked at */
+#define LOCK_FRAMES 4u	      /* the lock's function is one of the innermost frames */
+
+enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_EXIT = 60, CALL_SEMOP = 65, CALL_FLOCK = 73 };
+enum { CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220, CALL_EXIT_GROUP = 231 };
+
+/* A thread at the trigger. */
+struct moment {
+	const struct timeline_thread *thread;
+	const struct report_state *state;
+	const struct tally_counters *last; /* NULL: nothing of its code is known */
+	uint64_t call;			   /* or REPORT_NO_CALL */
+	bool lock;			   /* it waits for a lock */
+	uint64_t caller;		   /* of the lock's function; 0: unknown */
+};
+
+struct moments {
+	struct moment *list; /* by process */
+	size_t n;
+	uint64_t now;
+};
+
+static bool is_lock_function(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_mutex_lock",	    "__pthread_mutex_lock",	 "___pthread_mutex_lock",
+		"pthread_mutex_clocklock",  "pthread_mutex_timedlock",	 "pthread_rwlock_rdlock",
+		"pthread_rwlock_wrlock",    "__pthread_rwlock_rdlock",	 "__pthread_rwlock_wrlock",
+		"___pthread_rwlock_rdlock", "___pthread_rwlock_wrlock",	 "__lll_lock_wait",
+		"__lll_lock_wait_private",  "__pthread_mutex_cond_lock",
+	};
+	const size_t size = name ? strcspn(name, "@") : 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0)
+			return true;
+	return false;
+}
+
+/* The address of frame number I, 0 being where the thread is; 0: there is none. */
+static uint64_t frame_at(const struct tally_counters *c, size_t i)
+{
+	const size_t depth = calls_depth(&c->calls);
+	size_t seen = 0;
+
+	if (i == 0)
+		return c->ip;
+	for (size_t k = 0; k < depth; k++)
+		if (calls_at(&c->calls, k)->from != CALLS_JUMP && ++seen == i)
+			return calls_at(&c->calls, k)->from;
+	return 0;
+}
+
+/* Looks for a lock's function among the innermost frames of M. */
+static void find_lock(const struct report *r, struct moment *m)
+{
+	for (size_t i = 0; i < LOCK_FRAMES && frame_at(m->last, i) != 0; i++) {
+		struct report_place place;
+
+		report_place(r, m->last->context, frame_at(m->last, i), &place);
+		if (!is_lock_function(place.linkage))
+			continue;
+		m->lock = true;
+		m->caller = frame_at(m->last, i + 1);
+	}
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct moment *x = a, *y = b;
+
+	if (x->thread->pid != y->thread->pid)
+		return x->thread->pid < y->thread->pid ? -1 : 1;
+	return x->thread->tid < y->thread->tid ? -1 : x->thread->tid > y->thread->tid;
+}
+
+static int collect(const struct report *r, struct moments *ret)
+{
+	const size_t total = MIN_OF(r->lists[REPORT_THREADS].total, (size_t)MAX_LOOKED);
+
+	*ret = (struct moments){.list = calloc(total + 1, sizeof(*ret->list)),
+				.now = r->m->perf_ns};
+	if (!ret->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < total; i++) {
+		const struct report_thread *t = &r->threads[i];
+		const struct report_state *state = report_state(r, t->thread);
+		struct moment *m = &ret->list[ret->n];
+
+		if (!state || (state->seen && !report_permits(r, t->thread, state->ran)))
+			continue;
+		*m = (struct moment){.thread = t->thread, .state = state, .call = REPORT_NO_CALL};
+		if (t->end > t->first)
+			m->last = t->tally->threads[t->end - 1];
+		m->call = report_system_call(r, m->last);
+		if (m->last && state->kind == REPORT_STATE_BLOCKED &&
+		    (m->call == CALL_FUTEX || m->call == REPORT_NO_CALL))
+			find_lock(r, m);
+		ret->n++;
+	}
+	qsort(ret->list, ret->n, sizeof(*ret->list), by_process);
+	return 0;
+}
+
+/* How long M has been as it is, certainly; 0: not certain. */
+static uint64_t age(const struct moments *all, const struct moment *m)
+{
+	const uint64_t since =
+		m->state->kind == REPORT_STATE_RUNNING ? m->state->ran : m->state->left;
+
+	return m->state->certain && since > 0 && since < all->now ? all->now - since : 0;
+}
+
+static struct report_suspect suspect_of(enum report_suspect_kind kind, const struct moment *m)
+{
+	return (struct report_suspect){
+		.kind = kind,
+		.thread = m->thread,
+		.cpu = m->state->cpu,
+		.since = m->state->kind == REPORT_STATE_RUNNING ? m->state->ran : m->state->left,
+		.context = m->last ? m->last->context : 0,
+	};
+}
+
+/* --- Processes: [first, end) of the list is one --- */
+
+static const struct tally_branch *last_branch(const struct moment *m)
+{
+	if (!m->last || m->last->n_last == 0)
+		return NULL;
+	return &m->last->last[(m->last->n_last - 1) % REPORT_LAST_BRANCHES];
+}
+
+/* A process whose threads are all gone, and none of which called exit, was ended by a signal. The
+ * thread that was interrupted first got it. */
+static int find_crash(struct report *r, const struct moments *all, size_t first, size_t end)
+{
+	const struct moment *victim = NULL;
+	struct report_suspect s;
+
+	for (size_t i = first; i < end; i++) {
+		const struct moment *m = &all->list[i];
+		const struct tally_branch *last = last_branch(m);
+
+		if (m->state->kind != REPORT_STATE_EXITED || !m->state->seen)
+			return 0;
+		if (!last)
+			continue;
+		/* A system call of unknown number may be an exit. */
+		if (last->kind != FLOW_DISABLE &&
+		    (m->call == REPORT_NO_CALL || m->call == CALL_EXIT ||
+		     m->call == CALL_EXIT_GROUP))
+			return 0;
+		if (last->kind == FLOW_DISABLE &&
+		    (!victim || m->last->last_tsc < victim->last->last_tsc))
+			victim = m;
+	}
+	if (!victim)
+		return 0;
+	s = suspect_of(SUSPECT_CRASH, victim);
+	s.address = victim->last->ip;
+	return suspects_add(r, &s);
+}
+
+/* Each thread of the process waits for a futex, and one or more of them in a lock: nobody is left
+ * who could release the lock, unless a wait has a time limit. */
+static bool is_deadlock(const struct moments *all, size_t first, size_t end, size_t *ret_locks)
+{
+	*ret_locks = 0;
+	for (size_t i = first; i < end; i++) {
+		const struct moment *m = &all->list[i];
+
+		if (m->state->kind == REPORT_STATE_EXITED)
+			continue;
+		if (m->state->kind != REPORT_STATE_BLOCKED || age(all, m) < LOCK_NS ||
+		    (!m->lock && m->call != CALL_FUTEX))
+			return false;
+		*ret_locks += m->lock;
+	}
+	return *ret_locks >= 1;
+}
+
+static int add_deadlock(struct report *r, const struct moments *all, size_t first, size_t end)
+{
+	struct report_suspect s = {.kind = SUSPECT_DEADLOCK};
+
+	for (size_t i = first; i < end; i++) {
+		const struct moment *m = &all->list[i];
+
+		if (!m->lock)
+			continue;
+		s.thread = s.thread ? s.thread : m->thread;
+		s.since = MAX_OF(s.since, m->state->left);
+		if (s.n_tids < SUSPECT_TIDS)
+			s.tids[s.n_tids++] = m->thread->tid;
+		s.count++;
+	}
+	return suspects_add(r, &s);
+}
+
+static int find_locks(struct report *r, const struct moments *all, size_t first, size_t end)
+{
+	size_t locks, added = 0;
+
+	if (is_deadlock(all, first, end, &locks))
+		return add_deadlock(r, all, first, end);
+	for (size_t i = first; i < end && added < MAX_OF_KIND; i++) {
+		struct report_suspect s;
+
+		if (!all->list[i].lock || age(all, &all->list[i]) < LOCK_NS)
+			continue;
+		s = suspect_of(SUSPECT_LOCK_WAIT, &all->list[i]);
+		s.address = all->list[i].caller;
+		if (suspects_add(r, &s) < 0)
+			return -ENOMEM;
+		added++;
+	}
+	return 0;
+}
+
+static int find_in_processes(struct report *r, const struct moments *all)
+{
+	size_t end;
+	int result = 0;
+
+	for (size_t first = 0; first < all->n && result == 0; first = end) {
+		for (end = first + 1;
+		     end < all->n && all->list[end].thread->pid == all->list[first].thread->pid;)
+			end++;
+		result = find_crash(r, all, first, end);
+		if (result == 0)
+			result = find_locks(r, all, first, end);
+	}
+	return result;
+}
+
+/* --- Single threads --- */
+
+/* An instance that is open at the trigger. */
+struct open_call {
+	uint32_t function;
+	struct calls_begin begin;
+};
+
+static struct open_call open_at(const struct tally_counters *c, size_t i)
+{
+	if (i == 0)
+		return (struct open_call){c->function, c->begin};
+	return (struct open_call){calls_at(&c->calls, i - 1)->function,
+				  calls_at(&c->calls, i - 1)->begin};
+}
+
+/* How long of the time since SINCE (perf ns) the thread of M had given its CPU away itself. */
+static uint64_t blocked_since(const struct report *r, const struct moment *m, uint64_t since)
+{
+	const struct turns *turns = &r->d->replay->turns;
+	size_t cpu = m->state->cpu, i = turns_at(&turns->cpus[cpu], m->state->ran);
+	uint64_t blocked = 0;
+
+	for (unsigned n = 0; n < MAX_TURNS && turns->cpus[cpu].n > 0; n++) {
+		const struct turns_turn *turn = &turns->cpus[cpu].list[i];
+		const uint64_t next = turn->since;
+		struct timeline_turn before;
+
+		if (turn->before == TURNS_NONE || next <= since)
+			break;
+		cpu = turn->before_cpu;
+		i = turn->before;
+		timeline_get_turn(r->d->replay->timeline, r->m->cpus[cpu].cpu, i, &before);
+		if (!before.preempted && before.until < next)
+			blocked += next - MAX_OF(before.until, since);
+	}
+	return blocked;
+}
+
+/* Whether the instance has been executing for very long: CALLS that ended are the measure, or, if
+ * there are none, what the thread did before. SEEN: since when the thread is known, TSC. */
+static bool is_long(const struct report *r, const struct moment *m, const struct open_call *open,
+		    uint64_t seen, struct report_suspect *ret)
+{
+	const struct tscmap *clock = &r->d->replay->clock;
+	const struct tally_counters *c = m->last;
+	const struct function *f;
+	const struct durations *d;
+	uint64_t took, ended, since;
+
+	if (open->function == TALLY_NO_FUNCTION || open->function == 0 || open->begin.tsc == 0 ||
+	    c->last_tsc <= open->begin.tsc)
+		return false;
+	f = &r->d->tally.functions.list[open->function];
+	d = suspects_durations(r, open->function);
+	took = c->last_tsc - open->begin.tsc;
+	since = tscmap_ns(clock, open->begin.tsc);
+	ended = f->calls - f->unended;
+	if (tscmap_span(clock, took) < LONG_NS)
+		return false;
+	if (ended > 0 ? took / LONG_TIMES < (d ? d->max : 0)
+		      : seen >= open->begin.tsc || took > open->begin.tsc - seen)
+		return false;
+	if (blocked_since(r, m, since) > tscmap_span(clock, took) / 2)
+		return false;
+	ret->function = open->function;
+	ret->since = since;
+	ret->calls = ended;
+	ret->longest_ns = tscmap_span(clock, d ? d->max : 0);
+	ret->off_ns = tscmap_span(clock, c->ticks - open->begin.ticks);
+	return true;
+}
+
+/* The innermost call that does not return. */
+static int find_long(struct report *r, const struct moment *m)
+{
+	struct report_suspect s = suspect_of(SUSPECT_LONG_CALL, m);
+	uint64_t end, begin = MAX_OF(suspects_begin(r, &end), m->thread->begin);
+	const uint64_t seen = tscmap_tsc(&r->d->replay->clock, begin);
+
+	if (seen == MANIFEST_ABSENT)
+		return 0;
+	for (size_t i = 0; i <= calls_depth(&m->last->calls); i++) {
+		const struct open_call open = open_at(m->last, i);
+
+		if (is_long(r, m, &open, seen, &s))
+			return suspects_add(r, &s);
+	}
+	return 0;
+}
+
+static bool is_unusual_wait(uint64_t call)
+{
+	return call == CALL_FLOCK || call == CALL_SEMOP || call == CALL_SEMTIMEDOP ||
+	       call == CALL_WRITE || call == CALL_WRITEV;
+}
+
+static const struct timeline_thread *running_on(const struct moments *all, size_t cpu)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i].state->kind == REPORT_STATE_RUNNING &&
+		    all->list[i].state->cpu == cpu)
+			return all->list[i].thread;
+	return NULL;
+}
+
+/* Whether M is alone in having run on the CPU that was stopped first, for most of the window. */
+static bool ran_throughout(const struct report *r, const struct moments *all,
+			   const struct moment *m)
+{
+	uint64_t end;
+	const uint64_t begin = suspects_begin(r, &end);
+
+	return r->m->cpus[m->state->cpu].stop_order == 0 && age(all, m) >= RAN_NS &&
+	       age(all, m) >= (end - begin) / RAN_PART;
+}
+
+static int find_in_thread(struct report *r, const struct moments *all, const struct moment *m)
+{
+	const size_t before = r->n_suspects;
+	struct report_suspect s;
+	int result = 0;
+
+	switch (m->state->kind) {
+	case REPORT_STATE_RUNNING:
+	case REPORT_STATE_RUNNABLE:
+		if (m->last)
+			result = find_long(r, m);
+		if (m->state->kind == REPORT_STATE_RUNNABLE && age(all, m) >= RUNNABLE_NS) {
+			s = suspect_of(SUSPECT_RUNNABLE, m);
+			s.other = running_on(all, m->state->cpu);
+		} else if (m->state->kind == REPORT_STATE_RUNNING && r->n_suspects == before &&
+			   ran_throughout(r, all, m)) {
+			s = suspect_of(SUSPECT_RAN, m);
+		} else {
+			return result;
+		}
+		break;
+	case REPORT_STATE_BLOCKED:
+		if (!m->last || !is_unusual_wait(m->call) || age(all, m) < WAIT_NS)
+			return 0;
+		s = suspect_of(SUSPECT_WAIT, m);
+		s.count = m->call;
+		s.address = m->last->ip;
+		break;
+	default: return 0;
+	}
+	return result == 0 ? suspects_add(r, &s) : result;
+}
+
+int suspects_threads(struct report *r)
+{
+	struct moments all;
+	int result;
+
+	if (r->m->perf_ns == MANIFEST_ABSENT)
+		return 0;
+	result = collect(r, &all);
+	if (result == 0)
+		result = find_in_processes(r, &all);
+	for (size_t i = 0; i < all.n && result == 0; i++)
+		result = find_in_thread(r, &all, &all.list[i]);
+	free(all.list);
+	return result;
+}
