@@ -31,6 +31,7 @@
 #define CLOCK_ID       1u
 #define CLOCK_TIME     2u
 #define MONOTONIC      3u
+#define BOOTTIME       6u
 /* InternedData, EventName */
 #define INTERNED_NAMES 2u
 #define NAME_IID       1u
@@ -187,17 +188,22 @@ static int function(struct exporter *e, uint32_t n)
 	return packet_done(e);
 }
 
+/* The clock of the trace is CLOCK_MONOTONIC. Perfetto takes the times of switches for
+ * CLOCK_BOOTTIME; one reading for both makes them the same clock. */
 static int write_clock(struct exporter *e)
 {
+	static const uint32_t ids[] = {MONOTONIC, BOOTTIME};
 	struct bytes_out *m = packet(e, 0);
 	size_t clocks, clock;
 
 	pb_number(m, PACKET_FLAGS, FLAGS_CLEARED);
 	clocks = pb_begin(m, PACKET_CLOCKS);
-	clock = pb_begin(m, CLOCKS_CLOCK);
-	pb_number(m, CLOCK_ID, MONOTONIC);
-	pb_number(m, CLOCK_TIME, e->first);
-	pb_end(m, clock);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		clock = pb_begin(m, CLOCKS_CLOCK);
+		pb_number(m, CLOCK_ID, ids[i]);
+		pb_number(m, CLOCK_TIME, e->first);
+		pb_end(m, clock);
+	}
 	pb_number(m, CLOCKS_PRIMARY, MONOTONIC);
 	pb_end(m, clocks);
 	return packet_done(e);
