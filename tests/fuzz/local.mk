@@ -8,7 +8,8 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_emuoffer \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
 	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap \
-	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
+	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes \
+	tests/fuzz/fuzz_calls
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/some_bytes.h tests/fuzz/replay.h \
@@ -97,6 +98,10 @@ tests_fuzz_fuzz_emuoffer_LDADD = capture/libptcapture.a proto/libptproto.a
 tests_fuzz_fuzz_emustart_SOURCES = tests/fuzz/fuzz_emustart.c $(fuzz_main)
 tests_fuzz_fuzz_emustart_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_emustart_LDADD = capture/libptcapture.a proto/libptproto.a
+tests_fuzz_fuzz_calls_SOURCES = tests/fuzz/fuzz_calls.c $(fuzz_main)
+tests_fuzz_fuzz_calls_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_calls_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
+
 tests_fuzz_fuzz_export_SOURCES = tests/fuzz/fuzz_export.c $(fuzz_bundle_main)
 tests_fuzz_fuzz_export_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_export_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS)
