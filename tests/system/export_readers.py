@@ -6,12 +6,14 @@ gaps and marks.
 """
 import csv
 import gzip
+import importlib
 import io
 import json
 import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -367,7 +369,7 @@ def callgrind(s, work):
         same(f"event {i} of main", mains, s.by_name(truth)["main"])
 
 
-def sqlite(s, work):
+def tables_of_sql(s, work):
     with open(f"{work}/it.sql", "wb") as f:
         f.write(export(s, "sql"))
     def ask(query):
@@ -458,12 +460,47 @@ def brstack(_s, _work):
     same("branches", seen, expected)
 
 
+def recorded(work):
+    """A recorded program with threads: what the tables have is what the report has, and every format can be made."""
+    sys.path.insert(0, f"{os.path.dirname(os.path.abspath(__file__))}/../scenario")
+    common = importlib.import_module("common")
+    run = common.Recording(work, [f"{common.GUESTS}/guest_threads"], common.TIMING["cyc"], ["--emu-cpus=2"], aux="4M")
+    run.record(0, 0)
+    bundle = run.bundles()[-1]
+    report = json.loads(common.run([common.PTSNAPCTL, "decode", "--json=short", bundle]))
+    db = sqlite3.connect(":memory:")
+    db.executescript(common.run([common.PTSNAPCTL, "export", "--format=sql", bundle]))
+    insns, calls = Counter(), Counter()
+    for f in report["functions"]:
+        insns[f["name"]] += f["selfInstructions"]
+        calls[f["name"]] += f["calls"]
+    rows = db.execute("SELECT name, sum(self_insns), count(*), sum(began = 'call') FROM calls JOIN functions"
+                      " USING(function) GROUP BY name").fetchall()
+    same("instructions", {r[0]: r[1] for r in rows if r[1]}, {k: v for k, v in insns.items() if v})
+    # A report does not count all jumps to a function as calls.
+    only = {r[0]: r[3] for r in rows if r[2] == r[3]}
+    same("calls", only, {k: calls[k] for k in only})
+    if len(only) < 100:
+        raise Failed(f"only {len(only)} functions")
+    same("turns", db.execute("SELECT count(*) FROM turns").fetchone()[0], len(report["turns"]))
+    same("gaps", db.execute("SELECT count(*) FROM gaps").fetchone()[0], len(report["gaps"]))
+    total = db.execute("SELECT count(*) FROM calls").fetchone()[0]
+    for name in ("x.speedscope.json", "x.pftrace", "x.pb.gz", "x.collapsed", "x.callgrind", "x.csv"):
+        common.run([common.PTSNAPCTL, "export", "-o", f"{work}/{name}", bundle])
+    with open(f"{work}/x.csv", encoding="utf-8", newline="") as f:
+        same("rows", sum(1 for _ in csv.DictReader(f)), total)
+    with open(f"{work}/x.speedscope.json", encoding="utf-8") as f:
+        doc = json.load(f)
+    same("begins", sum(e["type"] == "O" and e["frame"] > 1 for p in doc["profiles"] for e in p["events"]), total)
+
+
 def main():
     if not os.path.exists(EXPORT):
         print("1..0 # SKIP no export_stream")
         return 0
     cases = [(speedscope, None), (perfetto, "protoc"), (pprof, "protoc"), (collapsed, None),
-             (callgrind, "callgrind_annotate"), (sqlite, "sqlite3"), (tables, None), (slices, None), (brstack, None)]
+             (callgrind, "callgrind_annotate"), (tables_of_sql, "sqlite3"), (tables, None), (slices, None), (brstack, None),
+             (recorded, "qemu-x86_64")]
     print(f"1..{len(cases)}")
     failed = 0
     for number, (case, program) in enumerate(cases, 1):
@@ -472,12 +509,14 @@ def main():
             continue
         work = subprocess.check_output(["mktemp", "-d", "/tmp/ptsnap-export.XXXXXX"], text=True).strip()
         try:
-            for seed in range(3):
+            if case is recorded:
+                case(work)
+            for seed in range(3 if case is not recorded else 0):
                 shutil.rmtree(work)
                 os.mkdir(work)
                 case(Stream(seed), work)
             print(f"ok {number} - {case.__name__}", flush=True)
-        except Failed as e:
+        except Exception as e:  # also common.Failed
             failed += 1
             print(f"not ok {number} - {case.__name__}\n# {e}", flush=True)
         finally:
