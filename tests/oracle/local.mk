@@ -50,6 +50,13 @@ tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kerne
 tests_oracle_kernel_walk_LDADD = decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(ZYDIS_LIBS)
 
+# Compares functions of stripped files with the symbol tables that the files had.
+EXTRA_DIST += tests/oracle/function_bounds.py
+noinst_PROGRAMS += tests/oracle/elf_functions
+tests_oracle_elf_functions_SOURCES = tests/oracle/elf_functions.c
+tests_oracle_elf_functions_LDADD = sideband/libptimage.a sideband/libptsideband.a \
+	proto/libptproto.a $(ELF_LIBS)
+
 # Compares the decoder's hot loop with its stepping walk.
 ORACLE_TESTS += tests/oracle/nodes_diff.tap
 noinst_PROGRAMS += tests/oracle/nodes_diff
