@@ -217,7 +217,9 @@ void elf_drop_mini(struct elf_file *f)
 
 /* --- The best at each offset ---
  *
- * A symbol without a size takes the size of the next best one that has a size. */
+ * A symbol without a size takes the size of the next best one that has a size. An entry of the
+ * unwind table that begins within a symbol with a size is a part of that function: code written by
+ * hand often has no unwind information for its first instructions. */
 
 static size_t underscores(const char *name)
 {
@@ -301,6 +303,7 @@ static int sort_candidates(struct elf_file *f, size_t *ret)
 int elf_choose_symbols(struct elf_file *f)
 {
 	size_t n_first, first = 0, second;
+	uint64_t end = 0; /* of the symbols with names so far */
 
 	if (f->n_candidates == 0)
 		return 0;
@@ -323,6 +326,10 @@ int elf_choose_symbols(struct elf_file *f)
 				f->symbols[n - 1].size = c->symbol.size;
 			continue;
 		}
+		if (c->rank == ELF_RANK_UNNAMED && c->symbol.offset < end)
+			continue;
+		if (c->rank != ELF_RANK_UNNAMED && c->symbol.size <= UINT64_MAX - c->symbol.offset)
+			end = MAX_OF(end, c->symbol.offset + c->symbol.size);
 		f->ranks[n] = (uint8_t)c->rank;
 		f->symbols[n] = c->symbol;
 		f->n_symbols++;
