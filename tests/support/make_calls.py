@@ -69,7 +69,7 @@ def main():
             emit(f"G\t{t.number}\t{t.time}\t{length}\t{t.cpu}\toverflow")
             t.time += length
         elif r == 3:
-            emit(f"M\t{t.number}\t{t.time}\t{t.cpu}\t{8 + random.below(28)}\tfrequency")
+            emit(f"M\t{t.number}\t{t.time}\t{t.cpu}\t{800 + 100 * random.below(28)}\tfrequency")
         elif r == 4:
             emit(f"M\t{t.number}\t{t.time}\t{t.cpu}\t{random.below(2**40)}\tptwrite")
         elif len(t.stack) < 3 or (r < 490 + 20 * (10 - min(len(t.stack), 20))):

@@ -28,7 +28,7 @@ facts() {
 			title: trace.title, frames: trace.frames, threads: trace.threads.length, cpus: trace.cpus.length,
 			complete: trace.complete, leftOut: trace.leftOut, repaired: trace.repaired,
 			runs: sum((t) => t.runs.length), gaps: sum((t) => t.gaps.length),
-			marks: sum((t) => t.marks.length) + trace.cpus.reduce((n, c) => n + c.frequency.length, 0),
+			marks: sum((t) => t.marks.length) + trace.cpus.reduce((n, c) => n + c.frequency.length + c.marks.length, 0),
 			insns: sum((t) => t.frames.insns.subarray(0, t.frames.n).reduce((a, b) => a + b, 0)),
 		}));
 	END

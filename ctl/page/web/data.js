@@ -338,8 +338,9 @@ export function cpuBefore(thread, time) {
 	return run.before + Math.min(time, run.end) - run.start;
 }
 
+// A change of frequency has MHz, or only a ratio where the clock of the bus is not known.
 function isFrequency(mark) {
-	return /^(frequency|cbr)$/i.test(mark.name);
+	return mark.name === "frequency" || mark.name === "ratio";
 }
 
 // What each CPU did: runs of threads, gaps, frequency.
@@ -347,7 +348,7 @@ function gatherCpus(lanes) {
 	const cpus = new Map();
 	const cpu = (number) => {
 		if (!cpus.has(number))
-			cpus.set(number, { number, runs: [], gaps: [], frequency: [] });
+			cpus.set(number, { number, runs: [], gaps: [], marks: [], frequency: [] });
 		return cpus.get(number);
 	};
 
@@ -357,18 +358,23 @@ function gatherCpus(lanes) {
 		for (const gap of lane.gaps)
 			cpu(gap.cpu).gaps.push(gap);
 		for (const mark of lane.marks.filter(isFrequency))
-			cpu(mark.cpu).frequency.push({ time: mark.time, value: Number(mark.value) });
+			cpu(mark.cpu).frequency.push({
+				time: mark.time, value: Number(mark.value), unit: mark.name === "ratio" ? "times the bus clock" : "MHz",
+			});
 		lane.marks = lane.marks.filter((mark) => !isFrequency(mark));
+		for (const mark of lane.number === 0 ? lane.marks : [])
+			cpu(mark.cpu).marks.push(mark);
 	}
 	for (const c of cpus.values()) {
 		c.runs.sort((a, b) => a.start - b.start);
 		c.gaps.sort((a, b) => a.start - b.start);
+		c.marks.sort((a, b) => a.time - b.time);
 		c.frequency.sort((a, b) => a.time - b.time);
 	}
 	return [...cpus.values()].sort((a, b) => a.number - b.number);
 }
 
-/** The records as { title, first, length, trigger, functions, threads, cpus, marks, ... }. */
+/** The records as { title, first, length, trigger, functions, threads, cpus, ... }. */
 export function parse(bytes) {
 	const parser = new Parser(bytes), { trace } = parser;
 
@@ -380,7 +386,6 @@ export function parse(bytes) {
 	lanes.forEach((lane) => parser.finishThread(lane));
 	parser.finishFunctions();
 	trace.cpus = gatherCpus(lanes);
-	trace.marks = parser.thread(0).marks;
 	trace.threads = lanes.filter((lane) => lane.number > 0)
 		.sort((a, b) => b.frames.n - a.frames.n || a.number - b.number);
 	trace.frames = trace.threads.reduce((n, thread) => n + thread.frames.n, 0);

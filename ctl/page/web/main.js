@@ -8,7 +8,7 @@ import { listen, writeHelp } from "./keys.js";
 import { Pointer } from "./pointer.js";
 import { Search } from "./search.js";
 import { Stacks, stackAt } from "./stacks.js";
-import { count, duration, exact } from "./text.js";
+import { count, duration, exact, plural } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { Colors, hueOf, View } from "./view.js";
 
@@ -307,8 +307,8 @@ async function start() {
 	$("data").remove();
 	document.title = `${trace.title} - ptsnap`;
 	$("title").textContent = trace.title;
-	$("size").textContent = `${count(trace.frames)} calls, ${count(trace.threads.length)} threads, ${
-		count(trace.cpus.length)} CPUs, ${duration(trace.length)}`;
+	$("size").textContent = `${plural(trace.frames, "call")}, ${plural(trace.threads.length, "thread")}, ${
+		plural(trace.cpus.length, "CPU")}, ${duration(trace.length)}`;
 	$("notes").textContent = remarks(trace);
 	writeHelp($("keys"));
 	new Pointer(app);

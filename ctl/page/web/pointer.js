@@ -2,7 +2,7 @@
 
 import { threadTitle } from "./data.js";
 import { $ } from "./dom.js";
-import { duration } from "./text.js";
+import { count, duration } from "./text.js";
 
 const CLICK = 4; // a press that moves less is a click
 
@@ -207,6 +207,10 @@ export class Pointer {
 		} else if (hit.lane?.cpu && hit.thread) {
 			lines.push(threadTitle(hit.thread));
 		}
+		if (hit.frequency)
+			lines.push(`${count(hit.frequency.value)} ${hit.frequency.unit}`);
+		if (hit.mark)
+			lines.push(`${hit.mark.name} ${hit.mark.value}, at ${app.whenExactly(hit.mark.time)}`);
 		if (hit.gap)
 			lines.push(`gap: ${hit.gap.name}, ${duration(hit.gap.end - hit.gap.start)}`);
 		else if (hit.off)

@@ -42,6 +42,7 @@ export function callFacts(app, thread, i) {
 	const start = frames.start[i], end = frames.end[i], wall = end - start;
 	const cpu = cpuBefore(thread, end) - cpuBefore(thread, start);
 	const within = (width) => width > 0 ? `, within ${duration(width)}` : "";
+	const early = frames.startWidth[i], late = frames.endWidth[i];
 	let children = 0;
 
 	for (let k = i + 1; k < frames.n && frames.depth[k] > frames.depth[i]; k++)
@@ -51,9 +52,10 @@ export function callFacts(app, thread, i) {
 		["file", [f.image, f.address].filter(Boolean).join(" ") || "unknown"],
 		["source", f.file ? `${f.file}:${f.line}` : "unknown"],
 		["thread", `${threadTitle(thread)}, CPU ${frames.cpu[i]}`],
-		["begin", `${app.whenExactly(start)} (${BEGINS[frames.kind[i] & 15] ?? "?"}${within(frames.startWidth[i])})`],
-		["end", `${app.whenExactly(end)} (${ENDS[frames.kind[i] >> 4] ?? "?"}${within(frames.endWidth[i])})`],
-		["wall time", duration(wall)],
+		["begin", `${app.whenExactly(start)} (${BEGINS[frames.kind[i] & 15] ?? "?"}${within(early)})`],
+		["end", `${app.whenExactly(end)} (${ENDS[frames.kind[i] >> 4] ?? "?"}${within(late)})`],
+		["wall time", duration(wall) + (early + late > 0
+			? ` (${duration(Math.max(wall - early, 0))} to ${duration(wall + late)})` : "")],
 		["CPU time", `${duration(cpu)} (${share(cpu, wall)})`],
 		["off CPU", duration(wall - cpu)],
 		["instructions", `${count(frames.insns[i])} of its own`],

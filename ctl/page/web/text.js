@@ -15,6 +15,11 @@ export function count(n) {
 	return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** "1 call", "2 calls". */
+export function plural(n, noun) {
+	return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+}
+
 const UNITS = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
 
 /** Nanoseconds with three or four digits and a unit: 1.234 ms. */

@@ -26,10 +26,10 @@ export class Timeline {
 			owner.gapRow = rowOf(owner.gaps);
 			if (cpu)
 				cpu.highest = cpu.frequency.reduce((max, f) => Math.max(max, f.value), 1);
+			owner.markRow = rowOf(owner.marks.map(({ time }) => ({ start: time, end: time + 1 })));
 			if (!thread)
 				continue;
 			thread.offs = offsOf(thread);
-			thread.markRow = rowOf(thread.marks.map(({ time }) => ({ start: time, end: time + 1 })));
 			thread.title = threadTitle(thread);
 			thread.hue = hueOf(thread.title);
 		}
@@ -118,6 +118,7 @@ export class Timeline {
 
 			return { color: colors.pixel(thread.hue), text: thread.title };
 		});
+		painter.spans(cpu.markRow, view, y, HEAD - 2, () => ({ color: "accent" }));
 		if (cpu.frequency.length > 0)
 			this.drawFrequency(painter, cpu, y + HEAD);
 	}
@@ -128,7 +129,7 @@ export class Timeline {
 		const color = colors.number("accent"), step = view.pixel / painter.scale;
 		let i = Math.max(0, firstOf(list, view.from) - 1);
 
-		painter.label("frequency", 0, view.left, y + FREQUENCY / 2, colors.faint);
+		painter.label(`to ${count(cpu.highest)} ${list[0].unit}`, 0, view.left, y + FREQUENCY / 2, colors.faint);
 		for (let x = 0; x < painter.screen.width; x++) {
 			const to = view.from + (x + 1) * step;
 			let value = list[i].time < to ? list[i].value : 0;
@@ -301,6 +302,8 @@ export class Timeline {
 			return found;
 		const owner = lane.cpu ?? lane.thread;
 
+		found.mark = owner.marks.find((mark) => Math.abs(mark.time - time) < 3 * view.pixel);
+		found.frequency = lane.cpu?.frequency[firstOf(lane.cpu.frequency, time) - 1];
 		found.gap = owner.gaps.find((gap) => gap.start <= time && time < gap.end);
 		found.thread = lane.thread ?? owner.runs[owner.runRow.at(time)]?.thread;
 		if (!lane.thread)

@@ -68,11 +68,12 @@ test("parse_switches_give_runs_and_cpu_time", () => {
 });
 
 test("parse_gaps_and_marks_belong_to_thread_and_cpu", () => {
-	const trace = parse(r.bytes(r.head(0, 1000), r.lane(0, 2), r.gap(100, 50, "dark"), r.mark(5, 30, "frequency"),
+	const trace = parse(r.bytes(r.head(0, 1000), r.lane(0, 2), r.gap(100, 50, "dark"), r.mark(5, 30, "frequency"), r.mark(7, 1, "cstate"),
 		r.lane(1, 2), r.gap(10, 20, "overflow"), r.mark(6, 0x1_0000_0000n, "ptwrite"), r.end()));
 
 	assert.deepEqual(trace.cpus[0].gaps.map((gap) => gap.name), ["overflow", "dark"]);
-	assert.deepEqual(trace.cpus[0].frequency, [{ time: 5, value: 30 }]);
+	assert.deepEqual(trace.cpus[0].frequency, [{ time: 5, value: 30, unit: "MHz" }]);
+	assert.deepEqual(trace.cpus[0].marks.map((mark) => mark.name), ["cstate"]);
 	assert.deepEqual(trace.threads[0].gaps.map((gap) => [gap.start, gap.end]), [[10, 30]]);
 	assert.deepEqual(trace.threads[0].marks, [{ time: 6, cpu: 2, value: "0x100000000", name: "ptwrite" }]);
 });

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "../../../../../ctl/page/web/data.js";
 import { actionOf, KEYS } from "../../../../../ctl/page/web/keys.js";
 import { parseQuery, Search } from "../../../../../ctl/page/web/search.js";
-import { count, duration, exact, moment, parseDuration, share, visible } from "../../../../../ctl/page/web/text.js";
+import { count, duration, exact, moment, parseDuration, plural, share, visible } from "../../../../../ctl/page/web/text.js";
 import { niceStep } from "../../../../../ctl/page/web/timeline.js";
 import { mix, View } from "../../../../../ctl/page/web/view.js";
 import * as r from "./records.mjs";
@@ -62,6 +62,7 @@ test("visible_keeps_letters_and_shows_controls", () => {
 
 test("numbers_read_as_people_read_them", () => {
 	assert.equal(count(1234567), "1,234,567");
+	assert.deepEqual([plural(1, "call"), plural(2000, "call")], ["1 call", "2,000 calls"]);
 	assert.deepEqual([0, 999, 1000, 12345, 999999, 1e6, 123456789, 2.5e9].map(duration),
 		["0 ns", "999 ns", "1.000 us", "12.35 us", "1.000 ms", "1.000 ms", "123.5 ms", "2.500 s"]);
 	assert.equal(duration(-1500), "-1.500 us");
