@@ -85,7 +85,8 @@
  * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as for --gap.
  *
  * CHANGE: why instructions were decoded from code that may have been other code when it ran:
- * "memory", "shared-memory", "file-mapping", "file" (enum code_change, decoder/code/code.h).
+ * "memory", "shared-memory", "file-mapping", "file", "unverified-file" (enum code_change,
+ *decoder/code/code.h).
  *
  * linkage (also of fromName and toName): only if it differs from the name. source, fromSource,
  * toSource ("FILE:LINE"), inlined (innermost first): only if known. The line of a function is that

@@ -398,6 +398,7 @@ static int write_image(const struct import_images *i, const struct import_file *
 		return r;
 	image->offset = offset;
 	image->size = size;
+	image->unverified = !*build_id;
 	return put_bytes(to, file, fd, image);
 }
 

@@ -243,9 +243,7 @@ static void show_changed(FILE *out, struct json_object *r)
 		text_puts(out, kind, 24);
 		fprintf(out, " %s", figure_field_count(count, "").text);
 	}
-	fputs(" instructions, of code that may have changed between its execution and the "
-	      "snapshot\n",
-	      out);
+	fputs(" instructions, of code that may not be the code that ran\n", out);
 }
 
 /* Says of how much the coverage is no share. That only user code is traced is the default. */

@@ -199,14 +199,14 @@ static void take_changing(struct flow *f, const struct flow_plain *p, uint32_t p
 	const struct node_walk *w = &p->walk;
 	uint8_t change = f->nodes->places[place].changing;
 
-	f->at.doubt |= change != CODE_SAME;
+	f->at.doubt |= code_is_doubted(change);
 	if (!__atomic_load_n(&f->nodes->changing, __ATOMIC_RELAXED))
 		return;
 	for (size_t i = 0; i < w->n_steps; i++) {
 		if ((w->steps[i] & 15u) == NODE_STEP_PLACE) {
 			change = f->nodes->places[node_of_step(w->steps[i])].changing;
 		} else if (change != CODE_SAME) {
-			f->at.doubt = true;
+			f->at.doubt |= code_is_doubted(change);
 			f->stats.changing[change] += flow_step_insns(f->nodes, w->steps[i]);
 		}
 	}

@@ -475,7 +475,7 @@ int flow_step_on(struct flow *f)
 	if (!b)
 		return f->out.full ? 0 : -ENOMEM;
 	f->held.holding = false;
-	f->at.doubt |= b->changing != CODE_SAME;
+	f->at.doubt |= code_is_doubted(b->changing);
 	if (f->in.tnt_n == 0 && step_event(f, b)) {
 		if (!f->at.enabled)
 			finish_block(f);

@@ -116,6 +116,9 @@ struct manifest_image {
 	 * they were read, of a file up to the snapshot. ABSENT: not known, or, of memory, it could
 	 * be written to. */
 	uint64_t unchanged_ns;
+	/* The bytes are of a file that was found by its name later, and without a build id nothing
+	 * shows that it is the one that was mapped. */
+	bool unverified;
 };
 
 /* Kinds of texts. ptsnap-decode parses them; the recorder only copies them. */

@@ -162,6 +162,7 @@ static const struct manifest_field image[] = {
 	HEX_QUIET(manifest_image, "address", address),
 	U64_QUIET(manifest_image, "readNSec", read_ns),
 	U64_QUIET(manifest_image, "unchangedNSec", unchanged_ns),
+	BOOL_QUIET(manifest_image, "unverified", unverified),
 };
 
 static const struct manifest_field note[] = {

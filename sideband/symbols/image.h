@@ -50,6 +50,7 @@ struct image_source {
 	const struct space *space; /* the only address space of PID that has it; NULL: any */
 	uint64_t unchanged;	   /* perf ns since when the bytes are certainly what they are;
 				      UINT64_MAX: unknown */
+	bool unverified;	   /* nothing shows that these are the bytes of the mapped file */
 	bool apart; /* no process maps it (kernel text): image_find() never gives it */
 };
 

@@ -270,6 +270,7 @@ static bool equal_stats(const struct nodes_stream *a, const struct nodes_stream 
 					    "changing shared",
 					    "changing mapping",
 					    "changing file",
+					    "changing unverified",
 					    "branches",
 					    "psbs",
 					    "cbr",

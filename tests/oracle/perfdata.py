@@ -138,6 +138,10 @@ def check_synthetic(tmp, kind):
         raise ValueError(f"errors: {s['errors']}")
     if count is not None and s["instructions"] != count:
         raise ValueError(f"{s['instructions']} instructions, expected {count}")
+    # Without a build id, nothing shows that the file is the one that ran.
+    changed = {} if "buildid" in kind or not s["instructions"] else {"unverified-file": s["instructions"]}
+    if s["mayHaveChanged"] != changed:
+        raise ValueError(f"mayHaveChanged: {s['mayHaveChanged']}, expected {changed}")
     run([CTL, "decode", f"--sysroot={root}", "--json=short", file])
     if kind == "kernel":
         # the same without the kernel in the trace

@@ -82,6 +82,7 @@ const char *decode_change_name(enum code_change change)
 		[CODE_SHARED] = "shared-memory",
 		[CODE_MAPPING] = "file-mapping",
 		[CODE_FILE] = "file",
+		[CODE_UNVERIFIED] = "unverified-file",
 	};
 
 	return names[change];

@@ -90,6 +90,7 @@ static void take_image(struct image_source *to, const struct bundle *bundle, siz
 		.pid = MANIFEST_ANY,
 		.address = from->address,
 		.unchanged = from->unchanged_ns,
+		.unverified = from->unverified,
 	};
 	take_bytes(to, bundle, i);
 	/* The reader of a kernel file compares the build id itself: the file may be packed. */

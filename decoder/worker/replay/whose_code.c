@@ -47,6 +47,8 @@ static enum code_change change_of_file(const struct replay *r, const struct imag
 
 	if (m && (m->prot & PROT_WRITE))
 		return shared ? CODE_FILE : CODE_MAPPING;
+	if (source->unverified)
+		return CODE_UNVERIFIED;
 	/* Bundles of older recorders do not say when files changed. */
 	if (source->vdso || source->unchanged == MANIFEST_ABSENT ||
 	    source->unchanged <= MAX_OF(r->begin_ns, m ? m->begin : 0))

@@ -84,8 +84,8 @@ static void resync(struct skim_reader *r, int result)
 	r->lost_at = from;
 }
 
-/* Reads the PSB+ at the cursor. */
-static void read_psb(struct skim_reader *r, struct skim_sample *s)
+/* Reads the PSB+ at the cursor. False: it is no sample, as it cannot be read or is doubted. */
+static bool read_psb(struct skim_reader *r, struct skim_sample *s)
 {
 	const struct skim_config *config = &r->config;
 	struct event_reader reader;
@@ -138,6 +138,7 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	r->c.bip_bytes = 0;
 	r->last_ip = reader.last_ip;
 	r->guest = reader.guest;
+	return e.kind != EVENT_BAD;
 }
 
 static void take_address(struct skim_reader *r, uint8_t type, uint64_t offset, uint64_t ip,
@@ -180,10 +181,7 @@ static bool on_packet(struct skim_reader *r, const struct packet *p, uint64_t of
 			return false;
 		take_address(r, p->type, offset, ip, s);
 		return true;
-	case PACKET_PSB:
-		r->c.pos = r->config.trace + offset;
-		read_psb(r, s);
-		return true;
+	case PACKET_PSB: r->c.pos = r->config.trace + offset; return read_psb(r, s);
 	case PACKET_OVF:
 		r->last_ip = 0;
 		r->counts.overflows++;

@@ -273,6 +273,7 @@ static void import_images_come_from_the_sysroot_only(void **state)
 	assert_int_equal(bundle_manifest(b)->n_images, 1);
 	assert_null(image->missing);
 	assert_null(image->build_id);
+	assert_true(image->unverified);
 	assert_int_equal(image->ino, 99);
 	bytes = bundle_image(b, 0, &size);
 	assert_int_equal(size, program.size);
@@ -332,6 +333,7 @@ static void import_images_copy_by_build_id_comes_first(void **state)
 	fputs("copy", f);
 	assert_int_equal(fclose(f), 0);
 	b = imported("mapbuildid");
+	assert_false(bundle_manifest(b)->images[0].unverified);
 	assert_memory_equal(bundle_image(b, 0, &size), "copy", 4);
 	assert_int_equal(size, 4);
 	unlink(path);

@@ -203,6 +203,42 @@ static void skim_lines_say_where_something_is_missing(void **state)
 	free(text);
 }
 
+#define TSC(n) 0x19, n, 0, 0, 0, 0, 0, 0
+
+/* Bytes that are there twice are no bad packets, and their PSB does not say that tracing is off. */
+static void skim_where_time_runs_backwards_says_so(void **state)
+{
+	static const uint8_t trace[] = {
+		PSB,  TSC(9), PSBEND, 0x2d, 1,	     0, /* TIP */
+		PSB,  TSC(5), PSBEND, 0x2d, 2,	     0,	     PSB,  TSC(12), PSBEND,
+		0x2d, 3,      0,      PSB,  TSC(14), PSBEND, 0x2d, 4,	    0,
+	};
+	const struct decode_options lines = {.view = WORKER_VIEW_BRANCHES, .skim = WORKER_SKIM_TIP};
+	const struct decode_options summary = {.view = WORKER_VIEW_SUMMARY,
+					       .skim = WORKER_SKIM_TIP};
+	struct bundle *bundle;
+	struct manifest m;
+	uint64_t faults;
+	char *text;
+
+	(void)state;
+	manifest_init(&m);
+	bundle = made_raw(&m, trace, sizeof(trace), NULL);
+	assert_int_equal(skim_to(bundle, &lines, &text, &faults), 0);
+	assert_string_equal(text, "- 0 -/- gap - - [time-backwards]\n"
+				  "0xc 0 -/- psb - - [off]\n"
+				  "0xc 0 -/- tip 3 - [unknown]\n"
+				  "0xe 0 -/- psb - - [off]\n"
+				  "0xe 0 -/- tip 4 - [unknown]\n");
+	free(text);
+	assert_int_equal(faults, 1);
+	assert_int_equal(skim_to(bundle, &summary, &text, &faults), 0);
+	assert_non_null(strstr(text, "\"badPackets\":0,"));
+	assert_non_null(strstr(text, "\"timeBackwards\":1,"));
+	bundle_free(bundle);
+	free(text);
+}
+
 static void skim_of_a_virtual_machine_is_nobodys(void **state)
 {
 	static const uint8_t trace[] = {
@@ -376,6 +412,7 @@ int main(void)
 		cmocka_unit_test(skim_lines_are_whose_turn_it_was),
 		cmocka_unit_test(skim_lines_of_a_raw_trace_know_no_clock),
 		cmocka_unit_test(skim_lines_say_where_something_is_missing),
+		cmocka_unit_test(skim_where_time_runs_backwards_says_so),
 		cmocka_unit_test(skim_of_a_virtual_machine_is_nobodys),
 		cmocka_unit_test(skim_map_counts_functions_threads_cpus_and_slices),
 		cmocka_unit_test(skim_map_bytes_are_those_up_to_the_next_sample),
