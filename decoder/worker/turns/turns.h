@@ -156,7 +156,7 @@ struct turns_left_of {
 	struct turns_left left;
 };
 
-#define TURNS_MAX_LEFTS 24u /* turns of which a way remembers how they were left */
+#define TURNS_MAX_LEFTS 10u /* turns of which a way remembers how they were left */
 
 /* One way to put a CPU's stretches so far into its turns: the last stretch into TURN. */
 struct turns_past {
