@@ -15,6 +15,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/check_trace_live.c \
 	ctl/check/check_trace_result.c \
 	ctl/client/client.c ctl/client/client.h \
+	ctl/cmd_calls.c \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_export.c \
@@ -24,7 +25,8 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
 	ctl/cmd_view.c \
-	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/slice.c ctl/calls/slice.h \
+	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
+	ctl/calls/slice.c ctl/calls/slice.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/show/deliver.c \

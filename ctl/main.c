@@ -144,6 +144,16 @@ static const struct verb VERBS[] = {
 	 "        FILE is a bundle, a perf.data, or a saved call stream. --limit is the number of\n"
 	 "        calls in the page (8000000). --from and so on choose a part, as for export.\n"
 	 "        Without -o, the page is ptsnap-NAME.html, or goes to a pipe.\n"},
+	{"calls", cmd_calls,
+	 "  calls [--from=TIME] [--to=TIME] [--cpu=N] [--pid=PID] [--thread=TID] [--comm=GLOB]\n"
+	 "        [--function=GLOB] [--image=GLOB] [--longer-than=TIME] [--depth=N]\n"
+	 "        [--last=N|--limit=N] [--symbols=DIR]... [--debuginfod] [--no-names]\n"
+	 "        [--sysroot=DIR] [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
+	 "        Show calls, one a line, indented: when each began, how long it took and how\n"
+	 "        much of that on a CPU, and how it ended if not by a return. --from=-20ms is\n"
+	 "        20 ms before the trigger, --from=20ms 20 ms behind the begin of the trace.\n"
+	 "        --function shows calls of these functions and what they call, --depth=1 only\n"
+	 "        the outermost calls shown. --last shows the last N, --limit the first N.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        Write a bundle as a perf.data, for `perf script --itrace=b' and `perf\n"

@@ -36,6 +36,7 @@ int cmd_status(struct settings *s, int argc, char **argv);
 int cmd_decode(struct settings *s, int argc, char **argv);
 int cmd_info(struct settings *s, int argc, char **argv);
 int cmd_view(struct settings *s, int argc, char **argv);
+int cmd_calls(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);
 
 /* Decodes the bundle or perf.data PATH, as `ptsnapctl decode' without options, into a report in

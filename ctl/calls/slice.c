@@ -15,7 +15,7 @@
 
 /* --- Options --- */
 
-enum { FROM, TO, CPU, PID, TID, COMM, FUNCTION, IMAGE };
+enum { FROM, TO, CPU, PID, TID = SLICE_TID, COMM, FUNCTION, IMAGE };
 static const char *const names[SLICE_OPTIONS] = {"from", "to",	 "cpu",	     "pid",
 						 "tid",	 "comm", "function", "image"};
 

@@ -33,6 +33,7 @@ struct slice {
 /* --- Options: --from, --to, --cpu, --pid, --tid, --comm, --function, --image --- */
 
 #define SLICE_OPTIONS 8u
+#define SLICE_TID     4u /* the index of --tid */
 
 /* Writes the options for getopt_long(3) to TO; they have the values FIRST, FIRST + 1, ... */
 void slice_option_table(struct option to[static SLICE_OPTIONS], int first);

@@ -1,0 +1,358 @@
+/*
+ * ptsnapctl calls: the calls of a snapshot, one a line, indented, with times and durations.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+#include "ctl/calls/calls.h"
+#include "ctl/calls/order.h"
+#include "ctl/calls/slice.h"
+#include "ctl/show/show.h"
+
+#define MAX_LAST   1000000u
+#define MAX_INDENT 60u /* calls further in are indented no more */
+#define DONE	   (-1)
+
+struct request {
+	struct settings *settings;
+	struct calls_source source;
+	struct slice slice;
+	struct order order;
+	uint64_t last, limit; /* 0: all */
+	bool utf8;
+	uint64_t n;		   /* printed */
+	struct order_call *newest; /* owned; a ring of the last ones, with --last */
+	uint64_t n_newest;
+};
+
+/* --- The command line --- */
+
+enum {
+	OPTION_THREAD = OPTION_OWN,
+	OPTION_LONGER_THAN,
+	OPTION_LAST,
+	OPTION_LIMIT,
+	OPTION_DEPTH,
+	OPTION_WORKER,
+	OPTION_SYSROOT,
+	OPTION_SYMBOLS,
+	OPTION_DEBUGINFOD,
+	OPTION_NO_NAMES,
+	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+};
+
+static const struct option OPTIONS[] = {
+	{"thread", required_argument, NULL, OPTION_THREAD},
+	{"longer-than", required_argument, NULL, OPTION_LONGER_THAN},
+	{"last", required_argument, NULL, OPTION_LAST},
+	{"limit", required_argument, NULL, OPTION_LIMIT},
+	{"depth", required_argument, NULL, OPTION_DEPTH},
+	{"worker", required_argument, NULL, OPTION_WORKER},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
+	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
+	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
+	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
+};
+
+static int take_count(const char *option, uint64_t max, uint64_t *ret)
+{
+	if (size_parse_number(optarg, ret) == 0 && *ret > 0 && *ret <= max)
+		return 0;
+	return say_error(EXIT_CODE_USAGE, "%s=%s: give a number from 1 to %ju", option, optarg,
+			 (uintmax_t)max);
+}
+
+static int take_depth(struct request *q)
+{
+	uint64_t depth = 0;
+	int r = take_count("--depth", UINT32_MAX - 1, &depth);
+
+	if (r == 0)
+		q->order.depth = (uint32_t)depth;
+	return r;
+}
+
+static int take_longer_than(struct request *q)
+{
+	uint64_t usec = 0;
+	int r = size_parse_time(optarg, &usec);
+
+	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->order.longer_than))
+		r = -ERANGE;
+	return option_good(r, "--longer-than", optarg, TIME_VALID) ? 0 : EXIT_CODE_USAGE;
+}
+
+static int take_symbols(struct request *q)
+{
+	struct calls_source *s = &q->source;
+
+	if (s->n_symbols == ARRAY_SIZE(s->symbols))
+		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
+				 optarg, ARRAY_SIZE(s->symbols));
+	s->symbols[s->n_symbols++] = optarg;
+	return 0;
+}
+
+static int take(struct request *q, int option)
+{
+	switch (option) {
+	case OPTION_THREAD: return slice_option_take(&q->slice, SLICE_TID, optarg);
+	case OPTION_LONGER_THAN: return take_longer_than(q);
+	case OPTION_LAST: return take_count("--last", MAX_LAST, &q->last);
+	case OPTION_LIMIT: return take_count("--limit", INT64_MAX, &q->limit);
+	case OPTION_DEPTH: return take_depth(q);
+	case OPTION_WORKER: q->source.worker = optarg; return 0;
+	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
+	case OPTION_SYMBOLS: return take_symbols(q);
+	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
+	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
+	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
+	}
+}
+
+static int parse(struct request *q, int argc, char **argv)
+{
+	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	int option, r;
+
+	memcpy(own, OPTIONS, sizeof(OPTIONS));
+	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
+	while ((option = option_next(q->settings, argc, argv, own, "", true)) != OPTION_END) {
+		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take(q, option);
+		if (r != 0)
+			return r;
+	}
+	if (q->settings->help || q->settings->version)
+		return 0;
+	if (argc - optind != 1)
+		return say_error(EXIT_CODE_USAGE, "calls takes one operand: an ID of `ptsnapctl "
+						  "list', latest, a bundle's file or a perf.data");
+	if (q->last > 0 && q->limit > 0)
+		return say_error(EXIT_CODE_USAGE,
+				 "either --last (the last calls) or --limit (the first ones)");
+	q->source.settings = q->settings;
+	q->source.operand = argv[optind];
+	return 0;
+}
+
+/* --- One call --- */
+
+static const char *name_of(const struct request *q, const struct order_call *c)
+{
+	if (c->gap)
+		return q->order.gaps[c->function];
+	if (c->function != 0)
+		return q->order.functions[c->function].name;
+	if (c->how == CALLSTREAM_SYSCALL)
+		return "[system call]";
+	return c->how == CALLSTREAM_INTERRUPT ? "[interrupt]" : "[unknown]";
+}
+
+/* The time since the trigger, or since the begin of the trace if there is none. */
+static int64_t time_of(const struct request *q, const struct order_call *c)
+{
+	uint64_t zero = q->order.trigger ? q->order.trigger : q->order.first;
+
+	return (int64_t)(c->begin + c->begin_width / 2 - zero);
+}
+
+static void add(struct json_object *o, const char *key, struct json_object *value)
+{
+	json_object_object_add(o, key, value);
+}
+
+static void add_thread(const struct request *q, struct json_object *o, uint32_t thread)
+{
+	const struct order_thread *t = &q->order.threads[thread];
+
+	add(o, "pid", thread ? json_object_new_uint64(t->pid) : NULL);
+	add(o, "tid", thread ? json_object_new_uint64(t->tid) : NULL);
+	add(o, "comm", thread ? json_object_new_string(t->name) : NULL);
+}
+
+static void print_json(struct request *q, const struct order_call *c)
+{
+	struct json_object *o = json_object_new_object();
+	uint64_t uncertain, took = order_duration(c, &uncertain);
+	const char *image = c->function && !c->gap ? q->order.functions[c->function].image : NULL;
+
+	add(o, "atNSec", json_object_new_int64(time_of(q, c)));
+	add_thread(q, o, c->thread);
+	add(o, "cpu", json_object_new_uint64(c->cpu));
+	add(o, "durationNSec", json_object_new_uint64(took));
+	if (c->gap) {
+		add(o, "gap", json_object_new_string(name_of(q, c)));
+	} else {
+		add(o, "uncertainNSec", json_object_new_uint64(uncertain));
+		add(o, "offCpuNSec", json_object_new_uint64(c->off));
+		add(o, "depth", json_object_new_uint64(c->depth));
+		add(o, "function", c->function ? json_object_new_string(name_of(q, c)) : NULL);
+		add(o, "image", image && *image ? json_object_new_string(image) : NULL);
+		add(o, "begin", json_object_new_string(callstream_begin_name(c->how)));
+		add(o, "end",
+		    json_object_new_string(c->running ? "running" : callstream_end_name(c->ended)));
+		add(o, "selfInstructions", c->running ? NULL : json_object_new_uint64(c->insns));
+	}
+	if (q->settings->json == JSON_PRETTY)
+		fputs(q->n == 0 ? "[\n" : ",\n", stdout);
+	json_print(q->settings, o);
+	json_object_put(o);
+}
+
+/* How long it took, with what is uncertain if that is more than a tenth. */
+static void print_duration(const struct request *q, const struct order_call *c)
+{
+	uint64_t uncertain, took = order_duration(c, &uncertain);
+	char text[80];
+	int n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "", figure_nsec(took).text);
+
+	if (uncertain > took / 10 && uncertain > 0)
+		snprintf(text + n, sizeof(text) - (size_t)n, " %s%s", q->utf8 ? "\u00b1" : "+-",
+			 figure_nsec(uncertain).text);
+	/* The sign is one column and two bytes. */
+	n = (int)strlen(text) - (strchr(text, '\xc2') != NULL);
+	printf("%*s%s ", MAX_OF(21 - n, 0), "", text);
+	if (c->off > 0)
+		snprintf(text, sizeof(text), "%s", figure_nsec(took - MIN_OF(took, c->off)).text);
+	printf("%10s  ", c->off > 0 ? text : "");
+}
+
+static void print_thread(const struct request *q, const struct order_call *c)
+{
+	const struct order_thread *t = &q->order.threads[c->thread];
+	char text[16];
+	size_t used = 0;
+
+	if (c->thread == 0) {
+		printf("%-16s %-7s ", "-", "-");
+		return;
+	}
+	used = text_puts(stdout, *t->name ? t->name : "-", 16);
+	snprintf(text, sizeof(text), "%u", t->tid);
+	printf("%*s%-7s ", (int)(17 - used), "", text);
+}
+
+static void print_text(struct request *q, const struct order_call *c)
+{
+	if (q->n == 0)
+		printf("%16s %-16s %-7s %21s %10s  %s\n",
+		       q->order.trigger ? "SINCE TRIGGER ms" : "SINCE BEGIN ms", "COMM", "TID",
+		       "TOOK", "ON CPU", "CALL");
+	printf("%16.6f ", (double)time_of(q, c) / 1e6);
+	print_thread(q, c);
+	print_duration(q, c);
+	printf("%*s", (int)(2 * MIN_OF(c->depth, MAX_INDENT)), "");
+	if (c->gap)
+		fputs("# gap ", stdout);
+	text_puts(stdout, name_of(q, c), 0);
+	if (c->gap && c->thread == 0)
+		printf(" (CPU %u)", c->cpu);
+	if (!c->gap && (c->how == CALLSTREAM_SIGNAL || c->how == CALLSTREAM_FOUND ||
+			(c->function && c->how != CALLSTREAM_CALL && c->how != CALLSTREAM_JUMP)))
+		printf(" <%s>", callstream_begin_name(c->how));
+	if (!c->gap && !c->running && c->ended != CALLSTREAM_RETURN && c->ended != CALLSTREAM_LEFT)
+		printf(" [%s]", callstream_end_name(c->ended));
+	putchar('\n');
+}
+
+static int print_call(struct request *q, const struct order_call *c)
+{
+	if (json_wanted(q->settings))
+		print_json(q, c);
+	else
+		print_text(q, c);
+	q->n++;
+	if (ferror(stdout))
+		return DONE;
+	return q->limit > 0 && q->n == q->limit ? DONE : 0;
+}
+
+static int on_call(void *userdata, const struct order_call *c)
+{
+	struct request *q = userdata;
+
+	if (q->last == 0)
+		return print_call(q, c);
+	q->newest[q->n_newest++ % q->last] = *c;
+	return 0;
+}
+
+/* --- All --- */
+
+static int print_newest(struct request *q)
+{
+	uint64_t first = q->n_newest > q->last ? q->n_newest - q->last : 0;
+	int r = 0;
+
+	for (uint64_t i = first; i < q->n_newest && r == 0; i++)
+		r = print_call(q, &q->newest[i % q->last]);
+	return r;
+}
+
+static void remark(const struct request *q)
+{
+	if (q->settings->quiet)
+		return;
+	if (q->n == 0)
+		say("no calls; without --function, --longer-than and other selections there may be "
+		    "some");
+	if (q->order.running > 0)
+		say("%ju calls are shown with the time until %u calls had begun in them or behind "
+		    "them (> before the time), not until their end",
+		    (uintmax_t)q->order.running, ORDER_MAX);
+	if (q->order.cut > 0)
+		say("%ju calls lie too deep in others and were left out", (uintmax_t)q->order.cut);
+}
+
+static int run(struct request *q)
+{
+	CLEANUP(slicer_freep) struct slicer *slicer = NULL;
+	int r;
+
+	if (q->last > 0 && !(q->newest = calloc(q->last, sizeof(*q->newest))))
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	if (slicer_new(&q->slice, order_take, &q->order, &slicer) < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	r = calls_read(&q->source, slicer_take, slicer);
+	if (r == 0 && q->last > 0)
+		r = print_newest(q);
+	if (r == -EINVAL)
+		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to",
+				 q->source.operand);
+	if (r == -ENOMEM)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	if (r != 0 && r != DONE)
+		return r;
+	if (q->settings->json == JSON_PRETTY)
+		puts(q->n > 0 ? "]" : "[]");
+	remark(q);
+	return 0;
+}
+
+int cmd_calls(struct settings *s, int argc, char **argv)
+{
+	struct request q = {.settings = s};
+	int r;
+
+	order_init(&q.order);
+	q.order.fn = on_call;
+	q.order.userdata = &q;
+	r = parse(&q, argc, argv);
+	if (r == 0 && !s->help && !s->version) {
+		q.utf8 = show_style_of_stdout().utf8;
+		r = run(&q);
+	}
+	free(q.newest);
+	order_done(&q.order);
+	return r;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# ptsnapctl calls: the calls of a snapshot as lines, of a file and of a recorder's snapshot.
+
+load recorder
+
+setup() {
+	recorder_setup
+	export PTSNAP_DECODE=$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+	needs_emulator
+	command -v cc >/dev/null || skip "no C compiler"
+	cat >"$DIR/prog.c" <<-'EOF'
+		volatile unsigned sum;
+
+		static __attribute__((noinline)) void inner(unsigned n)
+		{
+			for (unsigned i = 0; i < n; i++)
+				sum += i;
+		}
+
+		static __attribute__((noinline)) void handle(unsigned n)
+		{
+			inner(n);
+			sum++;
+		}
+
+		int main(void)
+		{
+			for (unsigned i = 0; i < 20; i++)
+				handle(i == 13 ? 5000 : 10);
+			return 0;
+		}
+	EOF
+	(cd "$DIR" && cc -O1 -fno-optimize-sibling-calls -o prog prog.c)
+}
+
+teardown() {
+	recorder_teardown
+}
+
+calls() {
+	timeout 60 "$CTL" --socket="$SOCKET" calls "$@"
+}
+
+# count NAME OPTIONS...: how many of the calls that it prints are of NAME. Some may be interrupted.
+count() {
+	local name=$1
+	shift
+	calls --json=short "$@" | jq "select(.function == \"$name\").tid" | wc -l
+}
+
+@test "calls shows each call of a function, its callees indented" {
+	record -- "$DIR/prog"
+	bundle=$(echo "$STATE"/*.ptsnap)
+	[ "$(count handle --function=handle "$bundle")" -eq 20 ]
+	[ "$(count inner --function=handle "$bundle")" -eq 20 ]
+	[ "$(count handle --function=handle --depth=1 "$bundle")" -eq 20 ]
+	[ "$(count inner --function=handle --depth=1 "$bundle")" -eq 0 ]
+	calls --function=handle --limit=4 "$bundle" >"$DIR/out"
+	[ "$(wc -l <"$DIR/out")" -eq 5 ]
+	[[ $(sed -n 1p "$DIR/out") == *"SINCE TRIGGER ms"*CALL ]]
+	grep -q "  handle$" "$DIR/out"
+	grep -q "    inner$" "$DIR/out"
+	# The calls are those of the report.
+	timeout 60 "$CTL" decode -o "$DIR/report" "$bundle"
+	[ "$(jq '.functions[] | select(.name == "inner") | .calls' "$DIR/report")" -eq 20 ]
+	# handle itself executes the same instructions each time.
+	[ "$(calls --json=short --function=handle --depth=1 "$bundle" | jq .selfInstructions | sort -u | wc -l)" -eq 1 ]
+	# One call of inner executes most.
+	[ "$(calls --json=short --function=inner --depth=1 "$bundle" | jq 'select(.selfInstructions > 5000).end')" = '"return"' ]
+}
+
+@test "calls selects threads, times, and long or last calls" {
+	record -- "$DIR/prog"
+	bundle=$(echo "$STATE"/*.ptsnap)
+	tid=$(calls --json=short --function=main --limit=1 "$bundle" | jq .tid)
+	[ "$(count inner --thread="$tid" --function=inner "$bundle")" -eq 20 ]
+	run -0 --separate-stderr calls --thread=999999999 --function=inner --json=short "$bundle"
+	[ -z "$output" ]
+	[[ $stderr == *"no calls"* ]]
+	[ "$(count inner --function=inner --depth=1 --last=3 "$bundle")" -eq 3 ]
+	[ "$(calls --json=short --function=inner --depth=1 --last=20 "$bundle" | jq -s 'map(.atNSec) | . == sort')" = true ]
+	[ -z "$(calls -q --longer-than=10h --function=inner --json=short "$bundle")" ]
+	[ "$(calls --json=pretty --function=inner --depth=1 "$bundle" | jq length)" -eq 20 ]
+	run -0 calls --json=pretty --comm=no-such "$bundle"
+	run -2 calls --last=3 --limit=3 "$bundle"
+	[[ $output == *"either --last"* ]]
+	run -2 calls --depth=0 "$bundle"
+	run -2 calls --from=-1us --to=-2us "$bundle"
+	[[ $output == *"nothing lies between"* ]]
+	run -2 calls
+	run -1 calls "$DIR/prog.c"
+	[[ $output == *"not a ptsnap bundle"* ]]
+}
+
+@test "calls asks a recorder for a snapshot, and says what is missing" {
+	start -- sleep 1000
+	"$CTL" --socket="$SOCKET" snapshot --no-decode >/dev/null
+	calls --json=short latest >"$DIR/out"
+	jq -es 'length > 0' "$DIR/out" >/dev/null
+	run -3 calls no-such-snapshot
+	stop
+}
