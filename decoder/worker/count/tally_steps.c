@@ -157,9 +157,10 @@ static int count_known(struct counting *c, uint32_t step)
 	const struct tally_record *record = &c->cache->records[step];
 	int r = 0;
 
-	if (record->kind == TALLY_NEW || tally_record_naming(record) != c->naming)
+	if (record->kind == TALLY_NEW || tally_record_naming(record) != c->naming) {
 		c->t->functions.now = c->counters->last_tsc;
-	r = tally_cache_make(c->cache, c->s->context, c->naming, c->place, step);
+		r = tally_cache_make(c->cache, c->s->context, c->naming, c->place, step);
+	}
 	if (r < 0)
 		return r;
 	if (record->kind == TALLY_HARD)
