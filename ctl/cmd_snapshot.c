@@ -235,7 +235,8 @@ static int finish(struct request *q, struct client *c, struct json_object *answe
 	if (!q->no_wait && !q->no_decode) {
 		r = client_get(c, id, "report", &fd);
 		if (r == 0)
-			r = deliver_report(q->settings, fd, q->output, true);
+			r = q->output ? deliver_report(q->settings, fd, q->output, true)
+				      : deliver_info(q->settings, fd, false);
 		if (r == 0 && q->output && !q->settings->quiet)
 			say("snapshot %s: report written to %s", id, q->output);
 		return r;

@@ -55,6 +55,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/client/join.c \
 	ctl/show/name.c \
 	ctl/base/nearest.c ctl/base/nearest.h \
+	ctl/show/page.c ctl/show/page.h \
 	ctl/show/pager.c ctl/show/pager.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \
@@ -67,6 +68,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/show_table.c \
 	ctl/show/show_turns.c \
 	ctl/show/show_skim.c \
+	ctl/show/show_suspects.c \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \
 	ctl/check/walk_layout.h \

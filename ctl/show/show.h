@@ -1,9 +1,11 @@
 /*
- * A report in about 40 lines for a terminal, and the map of a skim.
+ * A report in about 40 lines for a terminal, all of its tables, and the map of a skim.
  *
- * This room is the last step of `ptsnapctl snapshot', `fetch' and `decode': deliver.c takes a
- * report or a bundle that lies in a file, and writes the file's bytes, formatted JSON, or the text
- * of show_report() or show_skim() to where the user asked for them.
+ * This room is the last step of `ptsnapctl snapshot', `info', `fetch' and `decode': deliver.c takes
+ * a report or a bundle that lies in a file, and writes the file's bytes, formatted JSON, or text to
+ * where the user asked for them. The text of `info' and `snapshot' is a page (show_info.c,
+ * show_suspects.c, page.c) that says what happened; the text of `fetch' and `decode' is all tables
+ * (show_report()); a pager (pager.c) shows the page.
  *
  * Decisions that govern the room:
  * - The recorder and the decoder write data (proto/report.h) and never lines for a screen. All text

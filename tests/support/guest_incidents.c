@@ -102,8 +102,11 @@ static pthread_barrier_t both;
 static NOINLINE void transfer(unsigned int from, unsigned int to, int wait)
 {
 	pthread_mutex_lock(&accounts[from]);
-	if (wait)
+	if (wait) {
 		pthread_barrier_wait(&both);
+		/* Long enough for the times in the trace to tell which of the two threads ran. */
+		work(200000);
+	}
 	pthread_mutex_lock(&accounts[to]);
 	work(10);
 	pthread_mutex_unlock(&accounts[to]);

@@ -606,7 +606,7 @@ start_apart() { # OPTIONS of the recorder
 }
 
 traced_threads() {
-	"$CTL" --socket="$SOCKET" snapshot | grep -q " CPU TIME"
+	"$CTL" --socket="$SOCKET" snapshot | grep -q "executed for"
 }
 
 @test "the machine of another process is traced like the recorder's own" {
@@ -623,6 +623,7 @@ traced_threads() {
 	[ "$output" = "ptsnapd: $DIR/e: the emulator there has another recorder" ]
 	run -0 "$CTL" --socket="$SOCKET" snapshot
 	[[ $output == *"Process "*" sh -c while"* ]]
+	run -0 "$CTL" --socket="$SOCKET" fetch latest --json=off
 	[[ $output == *"CPUs stopped within "* ]]
 	[[ $output != *"stop-timeout"* ]]
 	# The recorder dies; the next one finds the processes that run.

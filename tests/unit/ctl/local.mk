@@ -35,6 +35,10 @@ check_PROGRAMS += tests/unit/ctl/show/test_pager
 tests_unit_ctl_show_test_pager_SOURCES = tests/unit/ctl/show/test_pager.c
 tests_unit_ctl_show_test_pager_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/show/test_show_info
+tests_unit_ctl_show_test_show_info_SOURCES = tests/unit/ctl/show/test_show_info.c
+tests_unit_ctl_show_test_show_info_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/show/test_show
 tests_unit_ctl_show_test_show_SOURCES = tests/unit/ctl/show/test_show.c
 tests_unit_ctl_show_test_show_LDADD = $(ctl_test_libs)

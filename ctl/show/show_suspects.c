@@ -1,0 +1,361 @@
+/*
+ * Says in words what stands out, out of the report's list of suspects.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/show/page.h"
+#include "ctl/show/show_private.h"
+#include "proto/base.h"
+
+#define MAX_SUSPECTS 6
+#define MAX_LINES    5 /* of a suspect */
+#define MAX_CALLERS  4
+#define MAX_INSIDE   3
+#define NAME_COLUMNS 60
+#define MAX_DEADLOCK 4
+
+/* "NAME()" */
+static void put_function(FILE *out, struct json_object *o)
+{
+	name_puts(out, field_text(o, "name"), NAME_COLUMNS);
+	fputs("()", out);
+}
+
+/* The duration at PATH of S; 0 is shorter than a step of the trace's time. */
+static void put_duration(FILE *out, struct json_object *s, const char *path)
+{
+	uint64_t ns;
+
+	if (field_u64(s, path, &ns) && ns == 0)
+		fputs("no measurable time", out);
+	else
+		fputs(figure_field_nsec(s, path).text, out);
+}
+
+/* PART in percent of WHOLE, rounded down. */
+static void put_share(FILE *out, uint64_t part, uint64_t whole)
+{
+	if (whole == 0 || part > whole)
+		fputs("- %", out);
+	else
+		fprintf(out, "%ju %%", (uintmax_t)((double)part * 100 / (double)whole));
+}
+
+/* ", called from A <- B", for the frame behind frame AT of thread T. */
+static void put_callers(const struct page *p, FILE *out, struct json_object *t, size_t at)
+{
+	if (field_count(t, "stack") <= at + 1)
+		return;
+	fputs(", called from ", out);
+	page_stack(p, out, t, at + 1, MAX_CALLERS);
+}
+
+static struct json_object *thread_of(const struct page *p, struct json_object *s)
+{
+	uint64_t tid;
+
+	return field_u64(s, "tid", &tid) ? page_thread(p, tid) : NULL;
+}
+
+/* The number of the innermost frame of T in the function of S; 0 if there is none. */
+static size_t frame_of(struct json_object *t, struct json_object *s)
+{
+	const char *name = field_text(s, "name"), *other;
+	const size_t n = field_count(t, "stack");
+
+	for (size_t i = 0; name && i < n; i++) {
+		other = field_text(field_at(t, "stack", i), "name");
+		if (other && strcmp(name, other) == 0)
+			return i;
+	}
+	return 0;
+}
+
+/* The functions that the last branches of T entered by calls, each once, newest first. */
+static void put_last_calls(FILE *out, struct json_object *t, const char *but)
+{
+	const char *seen[3] = {NULL};
+	size_t n = 0;
+
+	for (size_t i = field_count(t, "lastBranches"); i-- > 0 && n < ARRAY_SIZE(seen);) {
+		struct json_object *b = field_at(t, "lastBranches", i);
+		const char *kind = field_text(b, "kind"), *to = field_text(b, "toName");
+		bool known = !kind || !to || strncmp(kind, "call", 4) != 0 ||
+			     (but && strcmp(but, to) == 0);
+
+		for (size_t k = 0; k < n && !known; k++)
+			known = strcmp(seen[k], to) == 0;
+		if (known)
+			continue;
+		fputs(n == 0 ? "; it called last " : ", ", out);
+		name_puts(out, to, NAME_COLUMNS);
+		seen[n++] = to;
+	}
+}
+
+static void put_crash(const struct page *p, FILE *out, struct json_object *s)
+{
+	fprintf(out, "crash: process %s was ended by a signal", figure_field_id(s, "pid").text);
+	page_before(out, s, "sinceNSec");
+	fputs(": ", out);
+	page_who(p, out, s, "tid");
+	fputs(" got no further than ", out);
+	name_puts(out, field_text(s, "name"), NAME_COLUMNS);
+	put_callers(p, out, thread_of(p, s), 0);
+}
+
+static void put_deadlock(const struct page *p, FILE *out, struct json_object *s)
+{
+	const size_t n = field_count(s, "tids");
+	uint64_t ns;
+
+	fprintf(out, "deadlock: each thread of process %s waits, %s for a lock",
+		figure_field_id(s, "pid").text, figure_field_count(s, "waiting").text);
+	if (page_age(s, "sinceNSec", &ns))
+		fprintf(out, ", for %s", figure_nsec(ns).text);
+	for (size_t i = 0; i < n && i < MAX_DEADLOCK; i++) {
+		struct json_object *tid = field_at(s, "tids", i);
+		uint64_t v;
+
+		if (!field_u64(tid, "", &v))
+			continue;
+		fprintf(out, "; thread %ju in ", (uintmax_t)v);
+		page_stack(p, out, page_thread(p, v), 0, MAX_CALLERS + 1);
+	}
+}
+
+static void put_long(const struct page *p, FILE *out, struct json_object *s)
+{
+	struct json_object *t = thread_of(p, s);
+	uint64_t ns = 0, ended, cpu;
+
+	put_function(out, s);
+	page_age(s, "sinceNSec", &ns);
+	fprintf(out, " has not returned for %s in ", figure_nsec(ns).text);
+	page_who(p, out, s, "tid");
+	if (field_u64(s, "cpuNSec", &cpu)) {
+		fputs(", ", out);
+		put_share(out, cpu, ns);
+		fputs(" of it executing", out);
+	}
+	if (field_u64(s, "ended", &ended) && ended > 0) {
+		fprintf(out, "; its %s calls before took ", figure_count(ended).text);
+		put_duration(out, s, "maxNSec");
+		fputs(" at most", out);
+	}
+	put_callers(p, out, t, frame_of(t, s));
+	put_last_calls(out, t, field_text(s, "name"));
+}
+
+/* The functions in which the slowest call was, but not the steps of the linker between them. */
+static void put_inside(const struct page *p, FILE *out, struct json_object *s)
+{
+	const size_t inside = field_count(s, "inside");
+	uint64_t part = 0, whole = 0;
+	size_t shown = 0;
+
+	field_u64(field_at(s, "inside", 0), "maxNSec", &part);
+	field_u64(s, "maxNSec", &whole);
+	for (size_t i = 0; i < inside && shown < MAX_INSIDE; i++) {
+		const char *name = field_text(field_at(s, "inside", i), "name");
+
+		if (!name || strstr(name, "@plt"))
+			continue;
+		if (shown++ == 0) {
+			fputs(", ", out);
+			put_share(out, part, whole);
+			fputs(" of it in ", out);
+		} else {
+			fputs(p->style->utf8 ? " \u2192 " : " -> ", out);
+		}
+		name_puts(out, name, NAME_COLUMNS);
+	}
+}
+
+/* What happens as rarely, and takes as long. */
+static void put_rare(FILE *out, struct json_object *s)
+{
+	struct json_object *f = field_at(s, "rare", 0);
+
+	if (!f)
+		return;
+	fputs("; as rare and as slow: ", out);
+	put_function(out, f);
+	fprintf(out, ", %s calls of up to %s", figure_field_count(f, "ended").text,
+		figure_field_nsec(f, "maxNSec").text);
+}
+
+static void put_slow(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t off = 0, max = 0;
+
+	put_function(out, s);
+	fprintf(out, ": %s calls, median ", figure_field_count(s, "ended").text);
+	put_duration(out, s, "p50NSec");
+	fprintf(out, "; %s took over %s, the last ended", figure_field_count(s, "slow").text,
+		figure_field_nsec(s, "slowNSec").text);
+	page_before(out, s, "lastEndNSec");
+	fprintf(out, "; the slowest took %s in ", figure_field_nsec(s, "maxNSec").text);
+	page_who(p, out, s, "tid");
+	if (field_u64(s, "untracedNSec", &off) && field_u64(s, "maxNSec", &max) && off > max / 2) {
+		fputs(", ", out);
+		put_share(out, MIN_OF(off, max), max);
+		fputs(" of it in the kernel or blocked", out);
+	}
+	put_inside(p, out, s);
+	put_rare(out, s);
+}
+
+static void put_wait(const struct page *p, FILE *out, struct json_object *s)
+{
+	static const struct {
+		const char *call, *what;
+	} whats[] = {
+		{"write", "a full pipe or socket"}, {"writev", "a full pipe or socket"},
+		{"flock", "the lock of a file"},    {"semop", "a semaphore"},
+		{"semtimedop", "a semaphore"},
+	};
+	const char *call = field_text(s, "systemCall.name");
+	uint64_t ns = 0;
+
+	page_age(s, "sinceNSec", &ns);
+	page_who(p, out, s, "tid");
+	fprintf(out, " has waited %s for ", figure_nsec(ns).text);
+	for (size_t i = 0; call && i < ARRAY_SIZE(whats); i++)
+		if (strcmp(call, whats[i].call) == 0)
+			fputs(whats[i].what, out);
+	fputs(", in ", out);
+	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
+}
+
+static void put_lock(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t ns = 0;
+
+	page_age(s, "sinceNSec", &ns);
+	page_who(p, out, s, "tid");
+	fprintf(out, " has waited %s for a lock, in ", figure_nsec(ns).text);
+	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
+}
+
+static void put_runnable(const struct page *p, FILE *out, struct json_object *s)
+{
+	page_who(p, out, s, "tid");
+	fprintf(out, " lost CPU %s", figure_field_id(s, "cpu").text);
+	page_before(out, s, "sinceNSec");
+	fputs(", could have gone on, and got no CPU again", out);
+	if (field_get(s, "byTid")) {
+		fputs("; the CPU has ", out);
+		page_who(p, out, s, "byTid");
+	}
+}
+
+static void put_ran(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t ns = 0;
+
+	page_age(s, "sinceNSec", &ns);
+	page_who(p, out, s, "tid");
+	fprintf(out, " had CPU %s, where the trigger was sent, without a break for the last %s",
+		figure_field_id(s, "cpu").text, figure_nsec(ns).text);
+}
+
+static void put_late(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t insns = 0, all = 0;
+
+	field_u64(s, "selfInstructions", &insns);
+	field_u64(p->report, "totals.instructions", &all);
+	put_function(out, s);
+	fputs(" ran for the first time", out);
+	page_before(out, s, "sinceNSec");
+	fprintf(out, ", in the last 5 %% of the window: %s calls, %s instructions, ",
+		figure_field_count(s, "calls").text, figure_count(insns).text);
+	put_share(out, insns, all);
+	fputs(" of all", out);
+}
+
+static void put_frequency(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t mhz;
+
+	(void)p;
+	fprintf(out, "CPU %s has been slow since", figure_field_id(s, "cpu").text);
+	page_before(out, s, "sinceNSec");
+	if (field_u64(s, "mhz", &mhz))
+		fprintf(out, ": %ju MHz, and %s MHz before", (uintmax_t)mhz,
+			figure_field_count(s, "highestMhz").text);
+	else
+		fprintf(out, ": ratio %s, and %s before", figure_field_count(s, "ratio").text,
+			figure_field_count(s, "highestRatio").text);
+}
+
+static void put_gap(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t ns;
+
+	(void)p;
+	fprintf(out, "gap %s (", figure_field_id(s, "n").text);
+	text_puts(out, field_text(s, "gap"), 24);
+	fputs(")", out);
+	if (field_get(s, "cpu"))
+		fprintf(out, " on CPU %s", figure_field_id(s, "cpu").text);
+	fputs(": what happened from", out);
+	page_before(out, s, "sinceNSec");
+	if (page_age(s, "untilNSec", &ns))
+		fprintf(out, " until %s before it", figure_nsec(ns).text);
+	else
+		fputs(" until then", out);
+	fputs(" is not known", out);
+}
+
+static void put_suspect(const struct page *p, struct json_object *s)
+{
+	static const struct {
+		const char *kind;
+		void (*put)(const struct page *p, FILE *out, struct json_object *s);
+	} kinds[] = {
+		{"crash", put_crash},
+		{"deadlock", put_deadlock},
+		{"long-call", put_long},
+		{"slow-calls", put_slow},
+		{"lock-wait", put_lock},
+		{"wait", put_wait},
+		{"runnable", put_runnable},
+		{"ran-until-trigger", put_ran},
+		{"late-function", put_late},
+		{"frequency", put_frequency},
+		{"gap", put_gap},
+	};
+	const char *kind = field_text(s, "kind");
+	struct page_text text;
+
+	page_begin(&text);
+	for (size_t i = 0; text.out && kind && i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(kind, kinds[i].kind) == 0)
+			kinds[i].put(p, text.out, s);
+	/* A newer report may have other kinds. */
+	if (text.out && ftell(text.out) == 0)
+		text_puts(text.out, kind, 40);
+	page_end(p, &text, "!", 2, MAX_LINES);
+}
+
+void page_suspects(const struct page *p)
+{
+	const size_t n = field_count(p->report, "suspects");
+
+	page_heading(p, "What stands out");
+	if (!field_get(p->report, "suspects")) {
+		fputs("  not known: the report was made by an older ptsnap; decode its bundle\n",
+		      p->out);
+		return;
+	}
+	for (size_t i = 0; i < n && i < MAX_SUSPECTS; i++)
+		put_suspect(p, field_at(p->report, "suspects", i));
+	show_more(p->out, n, MIN_OF(n, (size_t)MAX_SUSPECTS));
+	if (n == 0)
+		fputs("  nothing, by the rules in ptsnap-report(5), SUSPECTS\n", p->out);
+}

@@ -1,0 +1,129 @@
+"""Planted incidents: the first screen of `ptsnapctl info' names the culprit.
+
+Each program works as it should for a while, and then does not (guest_incidents.c, and a regular
+expression in Python). Where the program notices that itself, it triggers the snapshot; else this
+script takes one when the program says that the incident has happened. Prints TAP, with the line of
+the page that names the culprit. `incidents.py NAME...` runs only those.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+from common import GUESTS, PTSNAPCTL, PTSNAPD, PYTHON, Failed, Work, main, run, tail
+
+SCREEN = 24  # lines
+PAGE = 42
+REGEX = r"""
+import os, re, signal, time
+recorder = os.getppid()
+pattern = re.compile(r"(a+)+$")
+def is_word(line):
+    return pattern.match(line) is not None
+for i in range(300):
+    is_word("aaaa" if i % 2 else "aaab")
+    time.sleep(0.001)
+if os.fork() == 0:
+    time.sleep(0.25)
+    os.kill(recorder, signal.SIGUSR2)
+    os._exit(0)
+is_word("a" * 40 + "b")
+"""
+
+
+def bundles(work):
+    """Returns the stored snapshots that are complete: each has its entry."""
+    return [entry[:-len("entry")] + "ptsnap" for entry in glob.glob(f"{work}/state/*.entry")
+            if '"done"' in open(entry, encoding="utf-8").read()]
+
+
+def take(work, daemon, options):
+    """Waits until the program has triggered a snapshot, or takes one when the program says so."""
+    asked = False
+    while not bundles(work):
+        if daemon.poll() is not None:
+            break
+        with open(f"{work}/out", encoding="utf-8", errors="replace") as f:
+            told = "incident" in f.read()
+        if told and not asked:
+            run([PTSNAPCTL, f"--socket={work}/socket", "snapshot", "--no-decode",
+                 *options.get("snapshot", [])])
+            asked = True
+        time.sleep(0.02)
+
+
+def record(work, command, options):
+    args = [PTSNAPD, "--config=", "--source=emulated", f"--socket={work}/socket",
+            f"--state-dir={work}/state", f"--aux-size={options.get('aux', '8M')}", "--emu-cpus=2",
+            *options.get("ptsnapd", []), "--", *command]
+    with open(f"{work}/err", "wb") as err, open(f"{work}/out", "wb") as out:
+        daemon = subprocess.Popen(args, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+        try:
+            take(work, daemon, options)
+        finally:
+            if daemon.poll() is None:
+                daemon.terminate()
+            daemon.wait()
+    found = bundles(work)
+    if not found:
+        raise Failed(f"no snapshot: {tail(f'{work}/err')}")
+    return found[0]
+
+
+def python_culprit(report):
+    """Returns the function with most instructions of its own: the matcher."""
+    return report["functions"][0]["name"]
+
+
+def scenario(name, command, wanted, options):
+    """WANTED: patterns that must be found among the suspects, in this order, or a function of the
+    report that returns one; empty: there is no suspect."""
+    with Work(name) as work:
+        command = [word.replace("WORK", work) for word in command]
+        bundle = record(work, command, options)
+        report = f"{work}/report.json"
+        run([PTSNAPCTL, "decode", "-o", report, bundle])
+        page = run([PTSNAPCTL, "info", report], env={**os.environ, "LC_ALL": "C"}).splitlines()
+        with open(report, encoding="utf-8") as f:
+            parsed = json.load(f)
+        shown = "\n".join(page)
+        if len(page) > PAGE or max(map(len, page)) > 80:
+            raise Failed(f"{len(page)} lines of up to {max(map(len, page))} columns:\n{shown}")
+        if not wanted:
+            if parsed["suspects"]:
+                raise Failed(f"something stands out:\n{shown}")
+            return "nothing stands out"
+        said = []
+        for pattern in wanted:
+            pattern = re.escape(pattern(parsed)) if callable(pattern) else pattern
+            lines = [i for i, line in enumerate(page[:SCREEN], 1) if re.search(pattern, line)]
+            if not lines:
+                raise Failed(f"no {pattern} in the first {SCREEN} lines:\n{shown}")
+            said.append(f"{pattern} in line {lines[0]}")
+        return ", ".join(said)
+
+
+def short_list(work):
+    guest = f"{GUESTS}/guest_incidents"
+    early = {"snapshot": ["--last=50ms"]}
+    return [
+        ("lock", [guest, "lock"], [r"^! handle\(\): [0-9,]+ calls", r"write_audit\(\)"], {}),
+        ("deadlock", [guest, "deadlock"],
+         [r"^! deadlock: ", r"pay_rent", r"pay_wages", r"no traced thread ran|Threads at"], early),
+        ("livelock", [guest, "livelock"], [r"^! enter_politely\(\) has not returned"], {}),
+        ("crash", [guest, "crash"], [r"^! crash: .*ended by a signal", r"parse_record"],
+         {"ptsnapd": ["--exit-with-command"]}),
+        ("config", [guest, "config"], [r"^! look_up_in_log\(\) ran for the first time"], {}),
+        ("retry", [guest, "retry"], [r"^! fetch\(\) has not returned", r"connect_backend"], {}),
+        ("pipeline", [guest, "pipeline", "WORK/held"],
+         [r"has waited .* for the lock of a", r"flock <- filter"], early),
+        ("regex", [PYTHON, "-c", REGEX], [python_culprit], {"aux": "32M"}),
+        ("quiet", [guest, "quiet"], [], {}),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv, short_list, short_list, scenario))

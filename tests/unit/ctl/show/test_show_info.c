@@ -1,0 +1,193 @@
+/*
+ * ctl/show: the page about a report, at several widths, whole, empty and hostile.
+ */
+#include "ctl/show/show.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+
+/* The page about the report JSON; the caller's. */
+static char *page_of(const char *json, struct show_style style)
+{
+	struct json_object *report = json_tokener_parse(json);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	assert_non_null(report);
+	show_info(f, report, &style);
+	fclose(f);
+	json_object_put(report);
+	return text;
+}
+
+static const struct show_style NARROW = {.columns = 80};
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t longest_line(const char *text)
+{
+	size_t longest = 0;
+
+	while (*text != '\0') {
+		const size_t n = strcspn(text, "\n");
+
+		longest = MAX_OF(longest, n);
+		text += n + (text[n] == '\n');
+	}
+	return longest;
+}
+
+static const char SLOW[] =
+	"{\"id\":\"x\",\"totals\":{\"instructions\":5},"
+	"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"web\",\"instructions\":5,\"cpuNSec\":1000,"
+	"\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-2000,\"cpu\":0,\"certain\":true,"
+	"\"systemCall\":{\"number\":202,\"name\":\"futex\"}},"
+	"\"stack\":[{\"name\":\"wait\"},{\"name\":\"main\"}]}],"
+	"\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":-16000000,\"pid\":7,\"tid\":8,"
+	"\"function\":0,\"name\":\"handle\",\"ended\":5990,\"p50NSec\":31000,\"slow\":6,"
+	"\"slowNSec\":3000000,\"lastEndNSec\":-12000000,\"maxNSec\":4000000,"
+	"\"untracedNSec\":3900000,\"inside\":[{\"name\":\"lock_wait\",\"maxNSec\":3920000}],"
+	"\"rare\":[{\"name\":\"audit\",\"ended\":6,\"maxNSec\":4100000}]}]}";
+
+static void show_info_slow_calls_says_how_many_when_and_where(void **state)
+{
+	char *text = page_of(SLOW, (struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "! handle(): 5,990 calls, median 31.0 us; 6 took over 3.0 ms, the last ended "
+		   "12.0 ms before the trigger; the slowest took 4.0 ms in thread 8 (web), "
+		   "97 % of it in the kernel or blocked, 98 % of it in lock_wait; as rare and "
+		   "as slow: audit(), 6 calls of up to 4.1 ms\n");
+	assert_has(text, "       8 web");
+	assert_has(text, "blocked for 2.0 us, in futex, executed for 1.0 us");
+	assert_has(text, "wait <- main\n");
+	free(text);
+}
+
+static void show_info_narrow_fits_80_columns(void **state)
+{
+	char *text = page_of(SLOW, NARROW);
+
+	(void)state;
+	assert_in_range(longest_line(text), 60, 80);
+	assert_null(strchr(text, '\033'));
+	free(text);
+}
+
+static void show_info_word_longer_than_a_line_is_divided(void **state)
+{
+	char json[600], name[400];
+	char *text;
+
+	(void)state;
+	memset(name, 'a', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	snprintf(json, sizeof(json), "{\"processes\":[{\"pid\":1,\"cmdline\":\"%s\"}]}", name);
+	text = page_of(json, NARROW);
+	assert_in_range(longest_line(text), 70, 80);
+	free(text);
+}
+
+static void show_info_no_suspects_says_so(void **state)
+{
+	char *text = page_of("{\"suspects\":[]}", NARROW);
+
+	(void)state;
+	assert_has(text, "nothing, by the rules in ptsnap-report(5)");
+	free(text);
+	text = page_of("{}", NARROW);
+	assert_has(text, "made by an older ptsnap");
+	free(text);
+}
+
+static void show_info_window_without_code_says_what_the_rings_have(void **state)
+{
+	char *text = page_of(
+		"{\"totals\":{\"instructions\":0},\"suspects\":[],"
+		"\"window\":{\"askedNSec\":50000000,\"ringsSinceNSec\":-511000000},"
+		"\"threads\":[{\"tid\":8,\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-400000000}},"
+		"{\"tid\":9,\"comm\":\"b\",\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-83000000}}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "In the 50.0 ms before the trigger no traced thread ran. The rings go back "
+		   "511.0 ms. The last to run was thread 9 (b), until 83.0 ms before the "
+		   "trigger.\n");
+	free(text);
+}
+
+static void show_info_deadlock_shows_where_each_thread_waits(void **state)
+{
+	char *text = page_of(
+		"{\"threads\":[{\"tid\":8,\"stack\":[{\"name\":\"lock\"},{\"name\":\"rent\"}]},"
+		"{\"tid\":9,\"stack\":[{\"name\":\"lock\"},{\"name\":\"wages\"}]}],"
+		"\"suspects\":[{\"kind\":\"deadlock\",\"sinceNSec\":-1000000,\"pid\":7,\"tid\":8,"
+		"\"tids\":[8,9],\"waiting\":2}]}",
+		(struct show_style){.columns = 400, .utf8 = true, .color = true});
+
+	(void)state;
+	assert_has(text,
+		   "\033[1;31m!\033[0m deadlock: each thread of process 7 waits, 2 for a lock, "
+		   "for 1.0 ms; thread 8 in lock \u2190 rent; thread 9 in lock \u2190 wages\n");
+	free(text);
+}
+
+/* Whatever is missing or has another type, and whatever a stranger wrote. */
+static void show_info_hostile_report_is_shown_escaped(void **state)
+{
+	static const char *const kinds[] = {
+		"crash",	 "deadlock",  "long-call", "slow-calls",
+		"lock-wait",	 "wait",      "runnable",  "ran-until-trigger",
+		"late-function", "frequency", "gap",	   "\\u001b[31mnew"};
+	static const char *const rest[] = {
+		"",
+		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],"
+		"\"rare\":[[]],\"sinceNSec\":\"9e9\"",
+		",\"tid\":\"y\",\"tids\":{},\"inside\":{},\"ended\":-1,\"systemCall\":7"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(rest); k++) {
+			char json[512];
+			char *text;
+
+			snprintf(
+				json, sizeof(json),
+				"{\"suspects\":[{\"kind\":\"%s\"%s}],\"gapCounts\":{\"\\u001b\":1},"
+				"\"threads\":[{\"tid\":8,\"comm\":\"\\u001b[2J\",\"stack\":[{}],"
+				"\"state\":{\"kind\":\"\\u001b\"}}],\"functions\":[{}],\"cut\":[7]}",
+				kinds[i], rest[k]);
+			text = page_of(json, NARROW);
+			assert_null(strchr(text, '\033'));
+			free(text);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(show_info_slow_calls_says_how_many_when_and_where),
+		cmocka_unit_test(show_info_narrow_fits_80_columns),
+		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
+		cmocka_unit_test(show_info_no_suspects_says_so),
+		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
+		cmocka_unit_test(show_info_deadlock_shows_where_each_thread_waits),
+		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
