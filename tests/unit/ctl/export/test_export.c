@@ -284,11 +284,15 @@ static void pb_end_nested_message_has_its_length(void **state)
 {
 	static const uint8_t expected[] = {0x08, 0x96, 0x01, 0x12, 0x02, 'h',  'i',
 					   0x1a, 0x82, 0x80, 0x80, 0x00, 0x08, 0x00};
+	static const uint8_t expected_long[] = {0x1a, 0xcb, 0x81, 0x80, 0x00,
+						0x0a, 0xc8, 0x01, 'x'};
+	char long_text[201] = "";
 	struct bytes_out m;
 	size_t inner;
 
 	(void)state;
-	bytes_out_init(&m, 100);
+	memset(long_text, 'x', 200);
+	bytes_out_init(&m, 1000);
 	pb_number(&m, 1, 150);
 	pb_text(&m, 2, "hi");
 	inner = pb_begin(&m, 3);
@@ -296,6 +300,11 @@ static void pb_end_nested_message_has_its_length(void **state)
 	pb_end(&m, inner);
 	assert_int_equal(m.size, sizeof(expected));
 	assert_memory_equal(m.data, expected, sizeof(expected));
+	bytes_out_reset(&m);
+	inner = pb_begin(&m, 3);
+	pb_text(&m, 1, long_text);
+	pb_end(&m, inner);
+	assert_memory_equal(m.data, expected_long, sizeof(expected_long)); /* 203 */
 	bytes_out_done(&m);
 }
 
