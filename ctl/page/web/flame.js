@@ -60,7 +60,7 @@ export class Flame {
 	draw() {
 		this.update();
 		const { app, zoomed } = this, scroll = this.canvas.parentElement.scrollTop;
-		const { ctx, width, height } = fitCanvas(this.canvas);
+		const { ctx, width, height } = fitCanvas(this.canvas, this.canvas.parentElement);
 		const painter = new Painter(ctx, app, 0, width, 1);
 		let deepest = 0;
 

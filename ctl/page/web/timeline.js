@@ -67,7 +67,7 @@ export class Timeline {
 
 	draw() {
 		const { app, scroller } = this, { view } = app;
-		const { ctx, width, height } = fitCanvas(this.canvas);
+		const { ctx, width, height } = fitCanvas(this.canvas, scroller);
 
 		view.left = Math.floor(Math.min(GUTTER, width / 3));
 		view.width = Math.max(width - view.left, 1);

@@ -152,8 +152,11 @@ export function hueOf(text) {
 	return (hash >>> 8) % HUES;
 }
 
-/** Makes CANVAS as large as it is shown, for the resolution of the screen; returns its context. */
-export function fitCanvas(canvas) {
+/** Makes CANVAS as large as it is shown, for the resolution of the screen; returns its context. In
+ * a SCROLLER, it is as high as what is to be seen of the scroller, and not as its contents. */
+export function fitCanvas(canvas, scroller) {
+	if (scroller && canvas.style.height !== `${scroller.clientHeight}px`)
+		canvas.style.height = `${scroller.clientHeight}px`;
 	const scale = window.devicePixelRatio || 1;
 	const width = canvas.clientWidth, height = canvas.clientHeight;
 
