@@ -304,7 +304,7 @@ int perf_event_ran(struct perf_event *e, uint64_t *ret)
 
 bool perf_event_runs(struct perf_event *e)
 {
-	uint64_t ran;
+	uint64_t ran = 0;
 
 	/* The first call forgets what ran before. */
 	return perf_event_ran(e, &ran) == 0 && perf_event_ran(e, &ran) == 0 && ran > 0;
