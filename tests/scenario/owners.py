@@ -105,7 +105,9 @@ def one(name, command, cpus, terms, quantum, without=None):
             s = Snapshot(bundle, r.truth)
             found = owners(s)
             if found["unchecked"]:
-                s.check_subset(("thread-uncertain",))
+                # A process that was made on a CPU that is not recorded has no known mappings.
+                s.check_subset(("thread-uncertain", "no-space") if without == "unseen" else
+                               ("thread-uncertain",))
             sums["named"] += check_candidates(s) if "thread-uncertain" in s.errors else 0
             for key in found:
                 sums[key] += found[key]
