@@ -45,17 +45,17 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, export"
+	fails 2 "snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
 }
 
 @test "unknown option lists the options" {
 	ctl snapshot --reson=x
-	fails 2 "unknown option --reson=x; valid options: --reason=, --last="
+	fails 2 "unknown option --reson=x (did you mean --reason?); valid options: --reason=, --last="
 	ctl list -x
 	fails 2 "unknown option -x; valid options: --limit=, --before=, --socket="
 }
@@ -76,7 +76,7 @@ fails() {
 	fails 2 "valid values: report, bundle"
 	ctl export latest --format=xml
 	fails 2 "valid values: perf.data"
-	ctl decode --view=calls x
+	ctl decode --view=trees x
 	fails 2 "valid values: report, summary, packets, branches, insns"
 	ctl snapshot --last=8x
 	fails 2 "a size like"
