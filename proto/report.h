@@ -61,7 +61,7 @@
  *                                  "atNSec","uncertainNSec","fromSource","toSource","gap"}],
  *                "stack": [{"address","name","linkage","image","offset","source",
  *                           "inlined": [{"name","linkage","source"}]}],
- *                "state": {"kind","sinceNSec","cpu","certain",
+ *                "state": {"kind","sinceNSec","cpu","certain","codeKnown",
  *                          "systemCall": {"number","name"}: only if known} | null,
  *                "window","olderFrames": only with a deadline, or of a window of time}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],

@@ -248,6 +248,7 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 {
 	CLEANUP_FREE char *mark = thread_mark(t);
 	const char *window = field_text(t, "window");
+	struct json_object *known;
 	struct page_text text;
 	uint64_t insns = 0;
 
@@ -261,9 +262,12 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 	page_end(p, &text, mark ? mark : "", STATE_COLUMN, 2);
 	if (field_count(t, "stack") == 0)
 		return;
+	known = field_get(t, "state.codeKnown");
 	page_begin(&text);
 	if (text.out)
 		page_stack(p, text.out, t, 0, MAX_FRAMES);
+	if (text.out && known && !json_object_get_boolean(known))
+		fputs(" (as of an earlier time on a CPU)", text.out);
 	page_end(p, &text, "", LABEL + 2, THREAD_LINES);
 }
 

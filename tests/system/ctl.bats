@@ -434,7 +434,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	ctl snapshot --reason=why --last=8M
 	[ "$status" -eq 0 ]
 	[ -z "$err" ]
-	[[ $output == *"Report    5abc-0001"* ]]
+	[[ $output == *"Snapshot  5abc-0001"* ]]
 	[[ $output == *'re\x1b[31mason\x0aline'* ]]
 }
 

@@ -230,9 +230,14 @@ const struct report_state *report_state(const struct report *r,
 					const struct timeline_thread *thread);
 /* The list of threads has THREAD (may be NULL). */
 void report_state_mark(struct report *r, const struct timeline_thread *thread);
-/* The number of the system call that COUNTERS ends with, as the executed code sets it;
- * REPORT_NO_CALL: it ends with none, or the number is not known. COUNTERS may be NULL. */
-uint64_t report_system_call(const struct report *r, const struct tally_counters *counters);
+/* Whether COUNTERS have code of the thread's last turn, which S (may be NULL) knows. */
+bool report_code_is_known(const struct report *r, const struct report_state *s,
+			  const struct tally_counters *counters);
+/* The number of the system call that COUNTERS of THREAD end with, as the executed code sets it;
+ * REPORT_NO_CALL: they end with none or before its last turn, or the number is not known. COUNTERS
+ * may be NULL. */
+uint64_t report_system_call(const struct report *r, const struct timeline_thread *thread,
+			    const struct tally_counters *counters);
 /* "systemCall" with this number. */
 void report_write_call(struct json_writer *w, uint64_t number);
 /* "state" of THREAD, whose newest counters are LAST; both may be NULL. */

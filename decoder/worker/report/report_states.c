@@ -14,6 +14,8 @@
 
 /* Bytes of code in front of a system call in which its number is looked for. */
 #define MAX_RUN 128u
+/* The clocks of trace and sideband may differ this much. */
+#define SLACK_NS 20000u
 
 static int by_thread(const void *a, const void *b)
 {
@@ -182,11 +184,22 @@ static uint64_t number_of(const struct report *r, uint32_t context, uint64_t to,
 	return at == size - 2 ? rax : REPORT_NO_CALL;
 }
 
-uint64_t report_system_call(const struct report *r, const struct tally_counters *counters)
+bool report_code_is_known(const struct report *r, const struct report_state *s,
+			  const struct tally_counters *counters)
+{
+	const uint64_t until = counters && counters->last_tsc != 0
+				       ? tscmap_ns(&r->d->replay->clock, counters->last_tsc)
+				       : MANIFEST_ABSENT;
+
+	return s && s->seen && until != MANIFEST_ABSENT && until + SLACK_NS >= s->ran;
+}
+
+uint64_t report_system_call(const struct report *r, const struct timeline_thread *thread,
+			    const struct tally_counters *counters)
 {
 	const struct tally_branch *last, *before;
 
-	if (!counters || counters->n_last < 2)
+	if (!report_code_is_known(r, report_state(r, thread), counters) || counters->n_last < 2)
 		return REPORT_NO_CALL;
 	last = &counters->last[(counters->n_last - 1) % REPORT_LAST_BRANCHES];
 	before = &counters->last[(counters->n_last - 2) % REPORT_LAST_BRANCHES];
@@ -286,7 +299,8 @@ void report_write_state(const struct report *r, struct json_writer *w,
 	else
 		json_null(w, "cpu");
 	json_boolean(w, "certain", s->certain);
-	call = report_system_call(r, last);
+	json_boolean(w, "codeKnown", report_code_is_known(r, s, last));
+	call = report_system_call(r, thread, last);
 	if (call != REPORT_NO_CALL)
 		report_write_call(w, call);
 	json_end_object(w);

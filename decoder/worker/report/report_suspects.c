@@ -108,6 +108,23 @@ static bool is_waiting(const struct report *r, const struct function *f, const s
 	       d->off / WAITING_TIMES >= f->total_ticks;
 }
 
+/* How many calls took 2^*OCTAVE ticks or more, after *OCTAVE has been raised to where these are
+ * clear of the others: where durations vary anyway, long ones do not stand out. 0: nowhere. */
+static uint64_t clear_octave(const struct durations *d, unsigned *octave)
+{
+	uint64_t slow, last;
+
+	for (; (slow = durations_slower(d, *octave, &last)) > 0; (*octave)++) {
+		const unsigned below = *octave - MIN_OF(*octave, CLEAR_OCTAVES);
+
+		/* The number stays the same with a higher limit, which says more. */
+		if (durations_slower(d, *octave + 1, &last) != slow &&
+		    durations_slower(d, below, &last) - slow <= slow / CLEAR_PART)
+			break;
+	}
+	return slow;
+}
+
 static bool is_slow(const struct report *r, uint32_t function, struct report_suspect *ret)
 {
 	const struct function *f = function_at(r, function);
@@ -124,16 +141,9 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 	usual = span(r, durations_quantile(d, ended, 900));
 	longest = span(r, d->slowest.ticks);
 	octave = octave_of(r, MAX_OF(SLOW_TIMES * usual, (uint64_t)SLOW_LIMIT_NS));
-	slow = durations_slower(d, octave, &last);
+	slow = clear_octave(d, &octave);
 	if (slow == 0 || slow > ended / SLOW_SHARE ||
 	    longest < (slow == 1 ? SLOW_ONE_MAX_NS : SLOW_MAX_NS))
-		return false;
-	/* The number stays the same with a higher limit, which says more. */
-	while (octave + 1 < DURATIONS_OCTAVES && durations_slower(d, octave + 1, &last) == slow)
-		octave++;
-	/* Where durations vary anyway, long ones do not stand out. */
-	if (durations_slower(d, octave - MIN_OF(octave, CLEAR_OCTAVES), &last) - slow >
-	    slow / CLEAR_PART)
 		return false;
 	durations_slower(d, octave, &last);
 	*ret = (struct report_suspect){

@@ -27,7 +27,7 @@ enum { CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220, CALL_EXIT_GROUP = 231 };
 struct moment {
 	const struct timeline_thread *thread;
 	const struct report_state *state;
-	const struct tally_counters *last; /* NULL: nothing of its code is known */
+	const struct tally_counters *last; /* NULL: the code of its last turn is not known */
 	uint64_t call;			   /* or REPORT_NO_CALL */
 	bool lock;			   /* it waits for a lock */
 	uint64_t caller;		   /* of the lock's function; 0: unknown */
@@ -111,7 +111,9 @@ static int collect(const struct report *r, struct moments *ret)
 		*m = (struct moment){.thread = t->thread, .state = state, .call = REPORT_NO_CALL};
 		if (t->end > t->first)
 			m->last = t->tally->threads[t->end - 1];
-		m->call = report_system_call(r, m->last);
+		if (!report_code_is_known(r, state, m->last))
+			m->last = NULL;
+		m->call = report_system_call(r, t->thread, m->last);
 		if (m->last && state->kind == REPORT_STATE_BLOCKED &&
 		    (m->call == CALL_FUTEX || m->call == REPORT_NO_CALL))
 			find_lock(r, m);
