@@ -1,6 +1,6 @@
 // Functions of the scope as a table: calls, times, and the distribution of their durations.
 
-import { BUCKETS, bucketStart, functionTable } from "./stats.js";
+import { averageWidth, BUCKETS, bucketStart, functionTable } from "./stats.js";
 import { count, duration, share } from "./text.js";
 
 const BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588";
@@ -63,8 +63,10 @@ export class Functions {
 
 		if (key === this.key)
 			return false;
-		if (scope.key !== this.scopeKey)
+		if (scope.key !== this.scopeKey) {
 			this.rows = functionTable(this.app.trace, scope.threads, scope.from, scope.to);
+			this.width = averageWidth(scope.threads, scope.from, scope.to);
+		}
 		this.key = key;
 		this.scopeKey = scope.key;
 		this.scope = scope;
@@ -83,7 +85,7 @@ export class Functions {
 		shown.sort((a, b) => (value(b) || 0) - (value(a) || 0) || a.func - b.func);
 		this.info.textContent = `${this.scope.text}: ${count(shown.length)} functions${
 			search.active ? " found" : ""}${shown.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}; durations from ${
-			duration(bucketStart(range.from))} to ${duration(bucketStart(range.to + 1))}, bars logarithmic`;
+			duration(bucketStart(range.from))} to ${duration(bucketStart(range.to + 1))}, bars logarithmic; times are known within ${duration(this.width)} on average`;
 		this.table.replaceChildren(this.head(), this.body(shown.slice(0, MAX_ROWS), range, whole));
 	}
 

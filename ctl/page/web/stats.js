@@ -168,6 +168,17 @@ export function functionTable(trace, threads, from, to) {
 	return table;
 }
 
+/** How exact begins are known, on average, of the calls that begin within [from, to); 0: no calls. */
+export function averageWidth(threads, from, to) {
+	let sum = 0, n = 0;
+
+	for (const { frames } of threads) {
+		for (let i = firstFrame(frames, from); i < frames.n && frames.start[i] < to; i++, n++)
+			sum += frames.startWidth[i];
+	}
+	return n > 0 ? sum / n : 0;
+}
+
 /** What a flame graph can be as wide as. */
 export const WEIGHTS = ["CPU time", "wall time", "instructions", "calls"];
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parse } from "../../../../../ctl/page/web/data.js";
 import { layoutFlame } from "../../../../../ctl/page/web/flame.js";
 import { spark, usedBuckets } from "../../../../../ctl/page/web/functions.js";
-import { bucketOf, bucketStart, flameTree, functionTable, stackBefore } from "../../../../../ctl/page/web/stats.js";
+import { averageWidth, bucketOf, bucketStart, flameTree, functionTable, stackBefore } from "../../../../../ctl/page/web/stats.js";
 import * as r from "./records.mjs";
 
 // f(0..100) { g(10..40) { f(20..30) } g(50..90) }; the thread is off the CPU from 60 to 80.
@@ -40,6 +40,13 @@ test("functionTable_calls_not_seen_whole_have_no_duration", () => {
 	const [row] = functionTable(other, other.threads, 0, 100);
 
 	assert.deepEqual([row.calls, row.whole, row.max], [3, 1, 5]);
+});
+
+test("averageWidth_is_of_the_calls_that_begin_within", () => {
+	const other = parse(r.bytes(r.head(0, 100), r.lane(1, 0), r.begin(0, 1, 0, 9), r.begin(10, 1, 0, 30), r.begin(10, 1), r.end()));
+
+	assert.equal(averageWidth(other.threads, 5, 100), 15);
+	assert.equal(averageWidth(other.threads, 50, 100), 0);
 });
 
 test("stackBefore_has_the_open_frames", () => {
