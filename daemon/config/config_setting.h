@@ -40,8 +40,8 @@ extern const size_t config_n_settings;
 
 extern const struct config_type config_type_word, config_type_either, config_type_preset,
 	config_type_ring, config_type_size, config_type_number, config_type_budget,
-	config_type_time, config_type_flag, config_type_text, config_type_texts, config_type_cpus,
-	config_type_terms, config_type_offline;
+	config_type_time, config_type_flag, config_type_text, config_type_or_none,
+	config_type_texts, config_type_cpus, config_type_terms, config_type_offline;
 
 /* The strongest last. */
 enum config_origin { CONFIG_BY_DEFAULT = 0, CONFIG_BY_FILE, CONFIG_BY_COMMAND_LINE };

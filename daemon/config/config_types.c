@@ -208,6 +208,12 @@ static int take_text(const struct config_setting *s, const char *text, struct co
 	return 0;
 }
 
+/* "none": NULL, as an empty value takes back what files have said. */
+static int take_or_none(const struct config_setting *s, const char *text, struct config *c)
+{
+	return take_text(s, strcmp(text, "none") == 0 ? "" : text, c);
+}
+
 static int take_cpus(const struct config_setting *s, const char *text, struct config *c)
 {
 	struct cpulist list;
@@ -290,6 +296,7 @@ const struct config_type
 	config_type_time = {.take = take_time, .json = CONFIG_JSON_U64},
 	config_type_flag = {.take = take_flag, .json = CONFIG_JSON_BOOL, .is_flag = true},
 	config_type_text = {.take = take_text},
+	config_type_or_none = {.take = take_or_none},
 	config_type_texts = {.take = take_text, .list = true},
 	config_type_cpus = {.take = take_cpus, .list = true},
 	config_type_terms = {.take = take_terms, .list = true},

@@ -426,7 +426,7 @@ static void config_read_files_every_key_is_taken(void **state)
 		"TimelineMax=5M\n"
 		"[Service]\nSocket=/s\nStateDirectory=/d\nMaxUse=2G\nMaxSnapshots=7\n"
 		"DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\nSourceLines=yes\nDecoderSocket=/w\n"
-		"MetricsFile=/m\nDebugDirectory=/n\n"
+		"MetricsFile=/m\nDebugDirectory=none\n"
 		"[Access]\nAdminGroup=a\nAllowStatusToAll=yes\nExcludeUnits=u\n"
 		"ExcludeUsers=1\n[Limits]\nTriggerBurst=0\nTriggerInterval=2s\nUserBurst=3\nUserInterval=1h\n",
 		0, 0, "");
@@ -447,7 +447,7 @@ static void config_read_files_every_key_is_taken(void **state)
 	assert_int_equal(config.decode_memory, 1 << 30);
 	assert_true(config.source_lines);
 	assert_string_equal(config.decoder_socket, "/w");
-	assert_string_equal(config.debug_directory, "/n");
+	assert_null(config.debug_directory);
 	assert_string_equal(config.admin_group, "a");
 	assert_true(config.status_to_all);
 	assert_string_equal(config.exclude_units, "u");
