@@ -268,7 +268,12 @@ static int on_before(void *userdata, struct tally_counters *counters,
 		put_mark(c, s, item);
 		return 0;
 	}
-	c->now = calltree_when(c, s->cpu, item->tsc_lo, item->tsc_hi);
+	/* Many branches share a time. */
+	if (c->now_cpu != s->cpu || c->now_lo != item->tsc_lo || c->now_hi != item->tsc_hi)
+		c->now = calltree_when(c, s->cpu, item->tsc_lo, item->tsc_hi);
+	c->now_cpu = s->cpu;
+	c->now_lo = item->tsc_lo;
+	c->now_hi = item->tsc_hi;
 	calltree_edges_until(c, t, c->now.lo);
 	if (t->dropped > 0 && depth(t) == 0)
 		end_dropped(c, t, CALLSTREAM_SWAPPED, when_of(c, t));
@@ -406,6 +411,7 @@ int calltree_stretch(struct calltree *c, const struct replay_stretch *s)
 		write_edges(c, s);
 	}
 	c->now = when_of_item(c, s, &s->items[0]);
+	c->now_cpu = SIZE_MAX;
 	r = tally_stretch(c->tally, s);
 	return r == 0 ? c->lines->error : r;
 }

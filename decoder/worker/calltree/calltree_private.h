@@ -79,7 +79,9 @@ struct calltree {
 	uint64_t first, last;	   /* of the traces; 0: not known */
 	int64_t offset;		   /* CLOCK_MONOTONIC less the perf clock */
 	uint32_t thread;	   /* of the stretch at hand: index */
-	struct calltree_when now;  /* of the item at hand */
+	struct calltree_when now;  /* of the item at hand, */
+	uint64_t now_lo, now_hi;   /* made of this interval of the TSC */
+	size_t now_cpu;		   /* on this CPU; SIZE_MAX: of no item */
 	uint64_t frames, cut;
 };
 
