@@ -256,7 +256,7 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 	if (text.out)
 		put_state(text.out, t);
 	if (text.out && window && strcmp(window, "last-stretch") == 0)
-		fputs(", not run in the window", text.out);
+		fputs(", did not run", text.out);
 	else if (text.out && field_u64(t, "instructions", &insns) && insns > 0)
 		fprintf(text.out, ", executed for %s", figure_field_nsec(t, "cpuNSec").text);
 	page_end(p, &text, mark ? mark : "", STATE_COLUMN, 2);

@@ -8,13 +8,18 @@
  *
  * report.c puts the parts in order and decides what is cut. Each part has a file: report_host.c the
  * head, from the manifest; report_cpus.c CPUs, coverage, totals, gaps and the window that was
- * decoded; report_threads.c threads; report_turns.c which thread ran when; report_processes.c
- * processes; report_functions.c functions and images; report_marks.c what is not a branch;
- * report_source.c source lines, inlined functions and demangled names. report_values.c writes
- * single values, also for skim. report_summary.c writes the summary. report_parts.h is inside only.
+ * decoded; report_threads.c threads; report_states.c what each was doing at the trigger;
+ * report_suspects.c and suspects_threads.c what stands out; report_turns.c which thread ran when;
+ * report_processes.c processes; report_functions.c functions and images; report_marks.c what is not
+ * a branch; report_source.c source lines, inlined functions and demangled names. report_values.c
+ * writes single values, also for skim. report_summary.c writes the summary. report_parts.h is
+ * inside only.
  *
  * Decisions that govern the room:
  * - The schema is public: keys are only added, with a new minor version.
+ * - A suspect is found by a rule that ptsnap-report(5) states, from evidence of this recording. A
+ *   rule has a least number and a least duration; in doubt there is no suspect. The report has
+ *   values, and ptsnapctl makes the words.
  * - A list is written element by element by one function, and measured by the same function. If the
  *   report does not fit the limit, lists are cut, and "cut" says how much. However long a list is,
  *   every other list keeps its share.
