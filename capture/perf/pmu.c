@@ -240,6 +240,7 @@ void pmu_emulated(struct pmu *ret)
 		.topa_output = true,
 		.topa_multiple_entries = true,
 		.max_subleaf = 1,
+		.software = true,
 	};
 	memcpy(ret->terms, terms, sizeof(terms));
 }

@@ -38,6 +38,7 @@ struct pmu {
 	/* The frequency of the core crystal, which counts MTC's time; 0: unknown (cpuid.h) */
 	uint64_t crystal_hz;
 	bool branch_always; /* erratum BDM106: tracing without branches is not possible */
+	bool software;	    /* the software PMU */
 };
 
 /* Reads DIRECTORY of sysfs, and leaves crystal_hz and branch_always 0. 0; -ENOENT: no such PMU;
@@ -68,9 +69,13 @@ void pmu_format_values(uint64_t values, char *ret, size_t size);
 /* --- preset.c: terms for users who do not want to know terms: light, std, precise --- */
 
 /* A CPU writes MTCs even while it is idle in the kernel (SDM volume 3, 33.4.2, MTC: they depend on
- * MTCEn and TriggerEn, not on ContextEn). All presets but "precise" stay below this rate. */
-#define PRESET_MTC_BYTES_PER_SECOND 100000u
-#define PRESET_DEFAULT		    "std"
+ * MTCEn and TriggerEn, not on ContextEn). All presets but "precise" stay below this rate, about 1 %
+ * of what a busy CPU writes. Threads are told apart, and calls are timed, by MTCs: 2 to 3 us apart
+ * the thread is nearly always certain, 20 us apart it is not (tests/unit/decoder/worker/turns). A
+ * CPU of the software PMU is some fifty times as slow as a real one. */
+#define PRESET_MTC_BYTES_PER_SECOND	     1250000u
+#define PRESET_MTC_BYTES_PER_SECOND_SOFTWARE 100000u
+#define PRESET_DEFAULT			     "std"
 
 /* The terms of PRESET ("light", "std", "precise") that PMU supports, into RET (SIZE bytes; 128 are
  * enough). 0; -EINVAL, with one line in WHY: "custom", which needs terms of the user, or no such

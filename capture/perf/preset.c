@@ -86,11 +86,13 @@ static uint64_t mtc_cost(const struct pmu *pmu, uint64_t period)
 static unsigned cheap_mtc_period(const struct choice *c)
 {
 	uint64_t periods = mtc_periods(c);
+	uint64_t limit = c->pmu->software ? PRESET_MTC_BYTES_PER_SECOND_SOFTWARE
+					  : PRESET_MTC_BYTES_PER_SECOND;
 
 	if (c->pmu->crystal_hz == 0)
 		return nearest(periods, UNKNOWN_CRYSTAL_MIN_PERIOD, 15, 15);
 	for (unsigned p = 0; p < 16; p++)
-		if (has_value(periods, p) && mtc_cost(c->pmu, p) < PRESET_MTC_BYTES_PER_SECOND)
+		if (has_value(periods, p) && mtc_cost(c->pmu, p) < limit)
 			return p;
 	return NO_VALUE;
 }
