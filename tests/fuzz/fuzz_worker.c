@@ -270,7 +270,9 @@ static void decode_some_lines(const struct bundle *bundle, uint32_t view, uint64
 	/* ptxed has a tab in its statistics. */
 	for (ssize_t i = 0; i < n; i++)
 		assert(text[i] == '\n' || (text[i] >= 0x20 && text[i] < 0x7f) ||
-		       (text[i] == '\t' && (show & (WORKER_SHOW_STAT | WORKER_SHOW_STAT_BLOCKS))));
+		       (text[i] == '\t' &&
+			(view == WORKER_VIEW_CALLS ||
+			 (show & (WORKER_SHOW_STAT | WORKER_SHOW_STAT_BLOCKS)))));
 	close(sink.fd);
 }
 
