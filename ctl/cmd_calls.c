@@ -15,6 +15,7 @@
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "ctl/calls/calls.h"
+#include "ctl/calls/gaps.h"
 #include "ctl/calls/order.h"
 #include "ctl/calls/slice.h"
 #include "ctl/show/show.h"
@@ -28,9 +29,10 @@ struct request {
 	struct calls_source source;
 	struct slice slice;
 	struct order order;
+	struct gaps gaps;
 	uint64_t last, limit; /* 0: all */
 	bool utf8;
-	uint64_t n;		   /* printed */
+	uint64_t n, n_calls;	   /* printed: lines, and calls of them */
 	struct order_call *newest; /* owned; a ring of the last ones, with --last */
 	uint64_t n_newest;
 };
@@ -189,12 +191,14 @@ static void print_json(struct request *q, const struct order_call *c)
 	add(o, "atNSec", json_object_new_int64(time_of(q, c)));
 	add_thread(q, o, c->thread);
 	add(o, "cpu", json_object_new_uint64(c->cpu));
-	add(o, "durationNSec", json_object_new_uint64(took));
+	add(o, "durationNSec", json_object_new_uint64(c->gap ? c->covered : took));
 	if (c->gap) {
 		add(o, "gap", json_object_new_string(name_of(q, c)));
+		add(o, "gaps", json_object_new_uint64(c->gaps));
+		add(o, "withinNSec", json_object_new_uint64(took));
 	} else {
 		add(o, "uncertainNSec", json_object_new_uint64(uncertain));
-		add(o, "offCpuNSec", json_object_new_uint64(c->off));
+		add(o, "offCpuNSec", c->running ? NULL : json_object_new_uint64(c->off));
 		add(o, "depth", json_object_new_uint64(c->depth));
 		add(o, "function", c->function ? json_object_new_string(name_of(q, c)) : NULL);
 		add(o, "image", image && *image ? json_object_new_string(image) : NULL);
@@ -214,7 +218,8 @@ static void print_duration(const struct request *q, const struct order_call *c)
 {
 	uint64_t uncertain, took = order_duration(c, &uncertain);
 	char text[80];
-	int n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "", figure_nsec(took).text);
+	int n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "",
+			 figure_nsec(c->gap ? c->covered : took).text);
 
 	if (uncertain > took / 10 && uncertain > 0)
 		snprintf(text + n, sizeof(text) - (size_t)n, " %s%s", q->utf8 ? "\u00b1" : "+-",
@@ -257,6 +262,9 @@ static void print_text(struct request *q, const struct order_call *c)
 	text_puts(stdout, name_of(q, c), 0);
 	if (c->gap && c->thread == 0)
 		printf(" (CPU %u)", c->cpu);
+	if (c->gap && c->gaps > 1)
+		printf(", %ju times within %s", (uintmax_t)c->gaps,
+		       figure_nsec(c->end - c->begin).text);
 	if (!c->gap && (c->how == CALLSTREAM_SIGNAL || c->how == CALLSTREAM_FOUND ||
 			(c->function && c->how != CALLSTREAM_CALL && c->how != CALLSTREAM_JUMP)))
 		printf(" <%s>", callstream_begin_name(c->how));
@@ -272,12 +280,20 @@ static int print_call(struct request *q, const struct order_call *c)
 	else
 		print_text(q, c);
 	q->n++;
+	q->n_calls += !c->gap;
 	if (ferror(stdout))
 		return DONE;
 	return q->limit > 0 && q->n == q->limit ? DONE : 0;
 }
 
 static int on_call(void *userdata, const struct order_call *c)
+{
+	struct request *q = userdata;
+
+	return gaps_take(&q->gaps, c);
+}
+
+static int on_line(void *userdata, const struct order_call *c)
 {
 	struct request *q = userdata;
 
@@ -299,19 +315,42 @@ static int print_newest(struct request *q)
 	return r;
 }
 
+/* With --limit, nobody has seen the gaps behind the last line. */
+static void remark_gaps(const struct request *q)
+{
+	const char *where = q->limit > 0 && q->n == q->limit ? " up to the last line" : "";
+
+	if (q->gaps.left_out > 0)
+		say("%ju gaps%s, %ju of which touch none of these calls and are not shown",
+		    (uintmax_t)q->gaps.n, where, (uintmax_t)q->gaps.left_out);
+	else
+		say("%ju gaps%s", (uintmax_t)q->gaps.n, where);
+}
+
 static void remark(const struct request *q)
 {
 	if (q->settings->quiet)
 		return;
-	if (q->n == 0)
+	if (q->n_calls == 0)
 		say("no calls; without --function, --longer-than and other selections there may be "
 		    "some");
+	if (q->gaps.n > 0)
+		remark_gaps(q);
 	if (q->order.running > 0)
 		say("%ju calls are shown with the time until %u calls had begun in them or behind "
 		    "them (> before the time), not until their end",
 		    (uintmax_t)q->order.running, ORDER_MAX);
 	if (q->order.cut > 0)
 		say("%ju calls lie too deep in others and were left out", (uintmax_t)q->order.cut);
+}
+
+/* Whoever selects calls wants to know what is missing in them, and not elsewhere. */
+static void choose_gaps(struct request *q)
+{
+	const struct slice *s = &q->slice;
+
+	q->gaps.choose_of_threads = s->function || s->image || q->order.longer_than > 0;
+	q->gaps.choose_of_cpus = q->gaps.choose_of_threads || s->has_pid || s->has_tid || s->comm;
 }
 
 static int run(struct request *q)
@@ -323,7 +362,10 @@ static int run(struct request *q)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	if (slicer_new(&q->slice, order_take, &q->order, &slicer) < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	choose_gaps(q);
 	r = calls_read(&q->source, slicer_take, slicer);
+	if (r == 0)
+		r = gaps_finish(&q->gaps);
 	if (r == 0 && q->last > 0)
 		r = print_newest(q);
 	if (r == -EINVAL)
@@ -347,12 +389,15 @@ int cmd_calls(struct settings *s, int argc, char **argv)
 	order_init(&q.order);
 	q.order.fn = on_call;
 	q.order.userdata = &q;
+	q.gaps.fn = on_line;
+	q.gaps.userdata = &q;
 	r = parse(&q, argc, argv);
 	if (r == 0 && !s->help && !s->version) {
 		q.utf8 = show_style_of_stdout().utf8;
 		r = run(&q);
 	}
 	free(q.newest);
+	gaps_done(&q.gaps);
 	order_done(&q.order);
 	return r;
 }

@@ -26,7 +26,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_stored.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
-	ctl/calls/slice.c ctl/calls/slice.h \
+	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/gaps.c ctl/calls/gaps.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/show/deliver.c \

@@ -4,7 +4,8 @@
  *
  * calls.c runs ptsnap-decode and hands its lines, parsed, to a function. It does the same with the
  * lines of other views, as they are. slice.c lets a part of the items pass: of some threads, of a
- * span of time, of some functions. order.c makes whole calls of begins and ends.
+ * span of time, of some functions. order.c makes whole calls of begins and ends;
+ * gaps.c makes one gap of several in a row.
  *
  * Decisions that govern the room:
  * - The decoder writes into a pipe and waits for the reader. Neither side keeps the stream: memory

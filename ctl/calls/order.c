@@ -9,7 +9,8 @@
 
 #include "proto/base.h"
 
-#define NOWHERE UINT64_MAX
+#define NOWHERE	 UINT64_MAX
+#define MAX_GAPS 256u /* names */
 
 /* An open frame: where its call waits, and how long its thread had had no CPU. */
 struct open_frame {
@@ -220,10 +221,13 @@ static int number_gap(struct order *o, const char *name, uint32_t *ret)
 	for (*ret = 0; *ret < o->n_gaps; ++*ret)
 		if (strcmp(o->gaps[*ret], name) == 0)
 			return 0;
-	if (o->n_gaps == 256) {
-		*ret = 0;
+	if (o->n_gaps == MAX_GAPS) {
+		*ret = MAX_GAPS - 1;
 		return 0;
 	}
+	/* More than a decoder knows: the stream is somebody else's. */
+	if (o->n_gaps == MAX_GAPS - 1)
+		name = "other";
 	if (ARRAY_RESERVE(o->gaps, o->gaps_capacity, o->n_gaps + 1) < 0 ||
 	    !(o->gaps[o->n_gaps] = strdup(name)))
 		return -ENOMEM;

@@ -36,8 +36,9 @@ struct order_call {
 	uint8_t ended;	   /* enum callstream_end */
 	bool running;	   /* told before it ended */
 	bool gap;
-	bool known;   /* private: it need not wait any more */
-	bool dropped; /* private: shorter than wanted */
+	uint64_t gaps, covered; /* of gaps as one (gaps.h): how many, and ns that they cover */
+	bool known;		/* private: it need not wait any more */
+	bool dropped;		/* private: shorter than wanted */
 };
 
 struct order {

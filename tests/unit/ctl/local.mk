@@ -92,6 +92,10 @@ SYSTEM_TESTS += tests/unit/ctl/page/web.tap
 EXTRA_DIST += tests/unit/ctl/page/web/records.mjs tests/unit/ctl/page/web/test_data.mjs tests/unit/ctl/page/web/test_join.mjs \
 	tests/unit/ctl/page/web/test_rows.mjs tests/unit/ctl/page/web/test_search.mjs tests/unit/ctl/page/web/test_stats.mjs
 
+check_PROGRAMS += tests/unit/ctl/calls/test_gaps
+tests_unit_ctl_calls_test_gaps_SOURCES = tests/unit/ctl/calls/test_gaps.c
+tests_unit_ctl_calls_test_gaps_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/calls/test_order
 tests_unit_ctl_calls_test_order_SOURCES = tests/unit/ctl/calls/test_order.c
 tests_unit_ctl_calls_test_order_LDADD = $(ctl_test_libs)
