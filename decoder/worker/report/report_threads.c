@@ -256,7 +256,7 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* Whether the thread of S, of which there is no code, belongs to the last moment: it is a thread of
- * a program and was there within what the report is about. */
+ * a program that is not excluded, and was there within what the report is about. */
 static bool is_of_interest(const struct report *r, const struct report_state *s, uint64_t since)
 {
 	const struct timeline *timeline = r->d->replay->timeline;
@@ -265,7 +265,8 @@ static bool is_of_interest(const struct report *r, const struct report_state *s,
 	if (s->kind == REPORT_STATE_EXITED && s->left < since)
 		return false;
 	return space && space_is_mapped(space, r->m->perf_ns) &&
-	       report_permits(r, s->thread, s->seen ? s->ran : s->thread->begin);
+	       permit_thread(r->d->replay->permit, s->thread,
+			     s->seen ? s->ran : s->thread->begin) == PERMIT_YES;
 }
 
 /* The pids of the N threads so far that have code, sorted; the caller's. NULL: no memory. */
