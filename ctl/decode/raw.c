@@ -179,6 +179,8 @@ static int fill_manifest(struct composer *c)
 	m->version = strdup(PTSNAP_VERSION);
 	m->trigger_kind = strdup("offline");
 	m->source = strdup("raw");
+	/* The user's sideband is taken for complete, as libipt's tools take it. */
+	m->unrecorded_cpus = 0;
 	m->have_cpu = m->cpu_intel = raw->have_cpu;
 	m->cpu_family = raw->family;
 	m->cpu_model = raw->model;
