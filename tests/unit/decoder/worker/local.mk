@@ -11,6 +11,8 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/view/test_pevent \
 	tests/unit/decoder/worker/replay/test_replay \
 	tests/unit/decoder/worker/report/test_report \
+	tests/unit/decoder/worker/report/test_report_gaps \
+	tests/unit/decoder/worker/report/test_report_limit \
 	tests/unit/decoder/worker/report/test_report_marks \
 	tests/unit/decoder/worker/report/test_report_source \
 	tests/unit/decoder/worker/replay/test_rounds \
@@ -77,15 +79,23 @@ tests_unit_decoder_worker_view_test_pevent_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_replay_test_replay_SOURCES = tests/unit/decoder/worker/replay/test_replay.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_replay_test_replay_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cpu_replay_step
 tests_unit_decoder_worker_replay_test_replay_LDADD = $(TEST_WORKER_LIBS)
-tests_unit_decoder_worker_report_test_report_SOURCES = tests/unit/decoder/worker/report/test_report.c \
+TEST_WORKER_REPORT = tests/unit/decoder/worker/report/made_report.h \
 	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_decoder_worker_report_test_report_SOURCES = tests/unit/decoder/worker/report/test_report.c \
+	$(TEST_WORKER_REPORT)
 tests_unit_decoder_worker_report_test_report_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_report_test_report_gaps_SOURCES = tests/unit/decoder/worker/report/test_report_gaps.c \
+	$(TEST_WORKER_REPORT)
+tests_unit_decoder_worker_report_test_report_gaps_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_report_test_report_limit_SOURCES = tests/unit/decoder/worker/report/test_report_limit.c \
+	$(TEST_WORKER_REPORT)
+tests_unit_decoder_worker_report_test_report_limit_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_marks_SOURCES = tests/unit/decoder/worker/report/test_report_marks.c \
 	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_report_test_report_marks_LDADD = $(TEST_WORKER_LIBS)
 # Says itself what DWARF would.
 tests_unit_decoder_worker_report_test_report_source_SOURCES = tests/unit/decoder/worker/report/test_report_source.c \
-	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
+	$(TEST_WORKER_REPORT)
 tests_unit_decoder_worker_report_test_report_source_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_source_LDFLAGS = \
 	-Wl,--wrap=symbols_lines,--wrap=symbols_dwarf,--wrap=demangle

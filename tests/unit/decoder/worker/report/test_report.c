@@ -1,3 +1,6 @@
+/*
+ * What a report says of threads, functions, turns and CPUs, and of the trigger.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,42 +11,11 @@
 
 #include <cmocka.h>
 #include <json-c/json.h>
-#include <linux/perf_event.h>
 
-#include "decoder/worker/decode.h"
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
-#include "proto/memfd.h"
 #include "proto/report.h"
-#include "tests/unit/decoder/worker/made.h"
-#include "tests/unit/decoder/worker/made_json.h"
-
-static int64_t signed_at(struct json_object *o, const char *path)
-{
-	return json_object_get_int64(at(o, path));
-}
-
-/* The report of a made bundle, parsed; *ret_size its bytes. */
-static struct json_object *report_of(const struct make_bundle *how, uint64_t limit, bool pretty,
-				     size_t *ret_size)
-{
-	const struct decode_options options = {
-		.view = WORKER_VIEW_REPORT, .report_limit = limit, .pretty = pretty};
-	struct bundle *bundle = made_open(how);
-	struct decode_sink sink = {.version = "t"};
-	struct json_object *o;
-	uint64_t faults;
-	char *text;
-
-	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
-	bundle_free(bundle);
-	text = made_text(sink.fd, ret_size);
-	o = json_tokener_parse(text);
-	assert_non_null(o);
-	free(text);
-	return o;
-}
+#include "tests/unit/decoder/worker/report/made_report.h"
 
 static void report_write_loop_says_what_ran(void **state)
 {
@@ -120,19 +92,10 @@ static void add_label(struct manifest *m, const char *key, const char *value)
 	label->value = strdup(value);
 }
 
-static void report_write_unit_and_labels_are_told_where_there_are_any(void **state)
+static void add_unit_and_labels(struct manifest *m, uint64_t begin, uint64_t end)
 {
-	const struct decode_options options = {.view = WORKER_VIEW_REPORT};
-	const struct make_bundle how = {.rounds = 2};
-	struct bundle *bundle = made_open(&how);
-	struct manifest *m = (struct manifest *)bundle_manifest(bundle);
-	struct decode_sink sink = {.version = "t"};
-	struct json_object *o;
-	uint64_t faults;
-	size_t size;
-	char *text;
-
-	(void)state;
+	(void)begin;
+	(void)end;
 	m->unit = strdup("web.service");
 	m->sender_unit = strdup("cron.service");
 	add_label(m, "a", "1");
@@ -140,11 +103,17 @@ static void report_write_unit_and_labels_are_told_where_there_are_any(void **sta
 	/* A stranger may have written the manifest: each key comes out once. */
 	add_label(m, "b", "2");
 	add_label(m, "c", "4");
-	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
-	bundle_free(bundle);
-	text = made_text(sink.fd, &size);
-	o = json_tokener_parse(text);
+}
+
+static void report_write_unit_and_labels_are_told_where_there_are_any(void **state)
+{
+	const struct decode_options options = {.view = WORKER_VIEW_REPORT};
+	const struct make_bundle how = {.rounds = 2};
+	size_t size;
+	char *text = report_text_of(&how, add_unit_and_labels, &options, &size);
+	struct json_object *o = json_tokener_parse(text);
+
+	(void)state;
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "trigger/unit"), "web.service");
 	assert_string_equal(text_at(o, "trigger/senderUnit"), "cron.service");
@@ -163,345 +132,6 @@ static void report_write_stop_without_answer_ends_with_the_last_time(void **stat
 	assert_in_range(number_at(o, "cpus/0/gotNSec"), 15 * MAKE_ROUND, 20 * MAKE_ROUND);
 	assert_in_range(number_at(o, "threads/0/cpuNSec"), 0, 20 * MAKE_ROUND);
 	assert_string_equal(text_at(o, "gaps/0/kind"), "stop-timeout");
-	json_object_put(o);
-}
-
-static void report_write_gaps_are_named(void **state)
-{
-	const struct make_bundle how = {.rounds = 5, .no_image = true};
-	size_t size;
-	struct json_object *o = report_of(&how, 0, false, &size);
-
-	(void)state;
-	assert_true(number_at(o, "gapCounts/image-missing") > 0);
-	assert_string_equal(text_at(o, "gaps/0/kind"), "image-missing");
-	assert_string_equal(text_at(o, "gaps/0/address"), "0x400200");
-	assert_string_equal(text_at(o, "images/0/missing"), "deleted before it could be opened");
-	assert_null(at(o, "images/0/bytes"));
-	assert_int_equal(number_at(o, "totals/instructions"), 0);
-	json_object_put(o);
-}
-
-/* The branches before and behind a gap are not neighbours in the list of last branches. */
-static void report_write_last_branches_have_the_gap_between_them(void **state)
-{
-	const struct make_bundle how = {.rounds = 8, .overflow = true};
-	size_t size, n, gap = 0;
-	struct json_object *o = report_of(&how, 0, false, &size);
-	char path[64];
-
-	(void)state;
-	assert_int_equal(number_at(o, "gapCounts/overflow"), 1);
-	n = length_at(o, "threads/0/lastBranches");
-	for (size_t i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "threads/0/lastBranches/%zu/kind", i);
-		if (strcmp(text_at(o, path), "gap") != 0)
-			continue;
-		assert_int_equal(gap, 0);
-		gap = i;
-	}
-	assert_in_range(gap, 1, n - 2);
-	snprintf(path, sizeof(path), "threads/0/lastBranches/%zu/gap", gap);
-	assert_string_equal(text_at(o, path), "overflow");
-	assert_int_equal(number_at(o, "threads/0/branches"), n - 1);
-	json_object_put(o);
-}
-
-static void report_write_every_aux_flag_is_a_gap_with_a_name(void **state)
-{
-	static const struct {
-		uint64_t flags;
-		const char *kind, *why;
-	} cases[] = {
-		{PERF_AUX_FLAG_OVERWRITE, NULL, NULL},
-		{PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_TRUNCATED, "aux-truncated", "cut"},
-		{PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_PARTIAL, "aux-partial", "vmx-off"},
-		{PERF_AUX_FLAG_COLLISION, "aux-collision", "another user"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct make_bundle how = {.rounds = 5, .aux_flags = cases[i].flags};
-		size_t size;
-		struct json_object *o = report_of(&how, 0, false, &size);
-
-		assert_int_equal(length_at(o, "gaps"), cases[i].kind != NULL);
-		if (cases[i].kind != NULL) {
-			assert_string_equal(text_at(o, "gaps/0/kind"), cases[i].kind);
-			assert_int_equal(number_at(o, "gaps/0/cpu"), 0);
-			assert_non_null(strstr(text_at(o, "gaps/0/why"), cases[i].why));
-		}
-		json_object_put(o);
-	}
-}
-
-/* Edits the manifest of a made bundle. */
-typedef void edit_fn(struct manifest *m, uint64_t begin, uint64_t end);
-
-static struct json_object *report_of_edited(const struct make_bundle *how, edit_fn *edit,
-					    uint64_t limit, size_t *ret_size)
-{
-	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .report_limit = limit};
-	struct bundle *bundle = made_open(how);
-	struct decode_sink sink = {.version = "t"};
-	struct json_object *o;
-	uint64_t faults;
-	char *text;
-
-	if (edit)
-		edit((struct manifest *)bundle_manifest(bundle), MAKE_TSC,
-		     MAKE_TSC + (uint64_t)how->rounds * MAKE_ROUND);
-	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
-	bundle_free(bundle);
-	text = made_text(sink.fd, ret_size);
-	o = json_tokener_parse(text);
-	assert_non_null(o);
-	free(text);
-	return o;
-}
-
-static struct perfrecord aux_record(uint32_t cpu, uint64_t time, uint64_t flags)
-{
-	struct perfrecord r = {.type = PERF_RECORD_AUX, .cpu = cpu, .time = time};
-
-	r.u.aux.flags = flags;
-	return r;
-}
-
-static struct perfrecord lost_record(uint32_t cpu, uint64_t time)
-{
-	struct perfrecord r = {.type = PERF_RECORD_LOST, .cpu = cpu, .time = time};
-
-	r.u.lost.lost = 2;
-	return r;
-}
-
-/* One second before the window, within the window, and behind the stop. */
-static void report_write_records_of_faults_count_only_within_the_window(void **state)
-{
-	size_t size;
-	static const struct {
-		uint64_t time;
-		bool within;
-	} cases[] = {
-		{MAKE_TSC - 900000, false},
-		{MAKE_TSC + 2500, true},
-		{MAKE_TSC + 900000, false},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct perfrecord aux[] = {
-			aux_record(0, cases[i].time, PERF_AUX_FLAG_TRUNCATED),
-			aux_record(0, cases[i].time + 1, PERF_AUX_FLAG_PARTIAL),
-		};
-		const struct make_bundle how = {
-			.rounds = 5, .records = aux, .n_records = ARRAY_SIZE(aux)};
-		struct json_object *o = report_of_edited(&how, NULL, 0, &size);
-
-		assert_int_equal(length_at(o, "gaps"), cases[i].within ? 2 : 0);
-		assert_int_equal(number_at(o, "totals/gaps"), cases[i].within ? 2 : 0);
-		if (cases[i].within) {
-			assert_int_equal(number_at(o, "gapCounts/aux-truncated"), 1);
-			assert_int_equal(signed_at(o, "gaps/0/atNSec"), -2500);
-			assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -2500);
-		} else {
-			assert_int_equal(number_at(o, "gapCountsOutside/aux-truncated"), 1);
-			assert_int_equal(number_at(o, "gapCountsOutside/aux-partial"), 1);
-		}
-		json_object_put(o);
-	}
-}
-
-/* Its effects are gaps of their own: code of processes whose mappings may be incomplete. */
-static void report_write_loss_before_the_window_is_counted_apart(void **state)
-{
-	size_t size;
-	const struct perfrecord before = lost_record(0, MAKE_TSC - 900000);
-	const struct perfrecord within = lost_record(0, MAKE_TSC + 2500);
-	struct make_bundle how = {.rounds = 5, .records = &before, .n_records = 1};
-	struct json_object *o = report_of_edited(&how, NULL, 0, &size);
-
-	(void)state;
-	assert_int_equal(json_object_object_length(at(o, "gapCounts")), 1);
-	assert_int_equal(number_at(o, "gapCounts/image-uncertain"), 5);
-	assert_int_equal(number_at(o, "gapCountsOutside/sideband-lost"), 1);
-	json_object_put(o);
-	how.records = &within;
-	o = report_of_edited(&how, NULL, 0, &size);
-	assert_int_equal(number_at(o, "gapCounts/sideband-lost"), 1);
-	assert_int_equal(json_object_object_length(at(o, "gapCountsOutside")), 0);
-	json_object_put(o);
-}
-
-static void add_flags(struct manifest *m, uint64_t begin, uint64_t end)
-{
-	struct manifest_cpu *cpu = &m->cpus[0];
-
-	(void)end;
-	cpu->aux_flags = PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
-	cpu->truncated_ns = begin - 238000;
-	cpu->partial_ns = begin + 100;
-	/* An older recorder did not say when. */
-	cpu->collision_ns = MANIFEST_ABSENT;
-}
-
-/* The sideband's log no longer has the AUX records. */
-static void report_write_flag_of_long_ago_is_no_gap(void **state)
-{
-	size_t size;
-	const struct make_bundle how = {.rounds = 5};
-	struct json_object *o = report_of_edited(&how, add_flags, 0, &size);
-
-	(void)state;
-	assert_int_equal(length_at(o, "gaps"), 2);
-	assert_int_equal(number_at(o, "gapCounts/aux-partial"), 1);
-	assert_int_equal(number_at(o, "gapCounts/aux-collision"), 1);
-	assert_int_equal(json_object_object_length(at(o, "gapCounts")), 2);
-	assert_int_equal(number_at(o, "gapCountsOutside/aux-truncated"), 1);
-	json_object_put(o);
-}
-
-static void add_note(struct manifest *m, uint32_t cpu, uint64_t since, uint64_t until)
-{
-	const struct manifest_note note = {.kind = (char *)"cpu-offline",
-					   .count = 1,
-					   .cpu = cpu,
-					   .since_ns = since,
-					   .until_ns = until};
-
-	assert_int_equal(manifest_add_note_at(m, &note), 0);
-}
-
-static void add_notes(struct manifest *m, uint64_t begin, uint64_t end)
-{
-	add_note(m, 0, begin - 5000, begin - 1);		     /* ended before */
-	add_note(m, 0, end + 1, MANIFEST_ABSENT);		     /* began behind */
-	add_note(m, MANIFEST_ANY, MANIFEST_ABSENT, begin - 1);	     /* ended before */
-	add_note(m, 0, begin - 5000, begin + 1000);		     /* reaches in */
-	add_note(m, 0, begin + 2000, end + 5000);		     /* reaches out */
-	add_note(m, 0, begin + 3000, MANIFEST_ABSENT);		     /* lasts */
-	add_note(m, MANIFEST_ANY, MANIFEST_ABSENT, MANIFEST_ABSENT); /* no times */
-}
-
-static void report_write_note_is_cut_to_the_window(void **state)
-{
-	size_t size;
-	const struct make_bundle how = {.rounds = 5};
-	struct json_object *o = report_of_edited(&how, add_notes, 0, &size);
-
-	(void)state;
-	assert_int_equal(length_at(o, "gaps"), 4);
-	assert_int_equal(number_at(o, "gapCounts/cpu-offline"), 4);
-	assert_int_equal(number_at(o, "gapCountsOutside/cpu-offline"), 3);
-	assert_int_equal(number_at(o, "gaps/0/cpu"), 0);
-	assert_int_equal(signed_at(o, "gaps/0/atNSec"), -5000);
-	assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -4000);
-	assert_int_equal(signed_at(o, "gaps/1/atNSec"), -3000);
-	assert_int_equal(signed_at(o, "gaps/1/untilNSec"), 0);
-	assert_int_equal(signed_at(o, "gaps/2/atNSec"), -2000);
-	assert_null(at(o, "gaps/2/untilNSec"));
-	assert_null(at(o, "gaps/3/cpu"));
-	assert_null(at(o, "gaps/3/atNSec"));
-	json_object_put(o);
-}
-
-static void add_dark(struct manifest *m, uint32_t cpu, const char *kind, uint64_t since,
-		     uint64_t until)
-{
-	const struct manifest_note note = {
-		.kind = (char *)kind, .count = 1, .cpu = cpu, .since_ns = since, .until_ns = until};
-
-	assert_int_equal(manifest_add_note_at(m, &note), 0);
-}
-
-/* Within the 5000 ns of a trace, two of which overlap; and before it. */
-static void add_holes(struct manifest *m, uint64_t begin, uint64_t end)
-{
-	(void)end;
-	add_dark(m, 0, "pt-silent", begin + 3000, begin + 4000);
-	add_dark(m, 0, "snapshot-copy", begin + 3500, begin + 3800);
-	add_dark(m, 0, "pt-failed", begin + 1000, begin + 2000);
-	add_dark(m, 0, "snapshot-copy", begin - 2000, begin - 1000);
-	add_dark(m, 0, "pt-starting", begin - 9000, begin - 8000);
-}
-
-static void report_write_time_without_a_trace_is_a_gap_and_not_covered(void **state)
-{
-	static const char *const kinds[] = {"pt-silent", "snapshot-copy", "pt-failed"};
-	static const int64_t times[][2] = {{-2000, -1000}, {-1500, -1200}, {-4000, -3000}};
-	const struct make_bundle how = {.rounds = 5};
-	char path[32];
-	size_t size;
-	struct json_object *o = report_of_edited(&how, add_holes, 0, &size);
-
-	(void)state;
-	assert_int_equal(length_at(o, "gaps"), ARRAY_SIZE(kinds));
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		snprintf(path, sizeof(path), "gaps/%zu/kind", i);
-		assert_string_equal(text_at(o, path), kinds[i]);
-		snprintf(path, sizeof(path), "gaps/%zu/atNSec", i);
-		assert_int_equal(signed_at(o, path), times[i][0]);
-		snprintf(path, sizeof(path), "gaps/%zu/untilNSec", i);
-		assert_int_equal(signed_at(o, path), times[i][1]);
-	}
-	assert_int_equal(number_at(o, "gapCountsOutside/snapshot-copy"), 1);
-	assert_int_equal(number_at(o, "gapCountsOutside/pt-starting"), 1);
-	assert_int_equal(number_at(o, "cpus/0/untracedNSec"), 2000);
-	assert_int_equal(number_at(o, "coverage/nsecUntraced"), 2000);
-	assert_int_equal(number_at(o, "coverage/nsec"), 5000);
-	assert_int_equal(number_at(o, "coverage/nsecDecoded"), 3000);
-	assert_true(json_object_get_double(at(o, "coverage/percent")) == 60);
-	assert_true(json_object_get_double(at(o, "cpus/0/coveragePercent")) == 60);
-	json_object_put(o);
-}
-
-/* CPU 1 was handed back, and its ring is new since: its trace begins behind that. */
-static void add_yield(struct manifest *m, uint64_t begin, uint64_t end)
-{
-	(void)end;
-	add_dark(m, 0, "pt-starting", begin - 200, begin - 100);
-	add_dark(m, 0, "pt-yielded", begin - 70000, begin - 400);
-	add_dark(m, 0, "snapshot-copy", begin - 90000, begin - 80000);
-}
-
-static void report_write_time_before_a_new_ring_is_a_gap(void **state)
-{
-	struct make_bundle how = {.rounds = 5, .empty_bytes = 4096};
-	size_t size;
-	struct json_object *o = report_of_edited(&how, add_yield, 0, &size);
-
-	(void)state;
-	assert_int_equal(length_at(o, "gaps"), 1);
-	assert_string_equal(text_at(o, "gaps/0/kind"), "pt-yielded");
-	assert_int_equal(signed_at(o, "gaps/0/atNSec"), -75000);
-	assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -5400);
-	assert_int_equal(number_at(o, "coverage/nsecUntraced"), 0);
-	assert_true(json_object_get_double(at(o, "coverage/percent")) == 100);
-	json_object_put(o);
-	/* The ring has been full since. */
-	how.empty_bytes = 0;
-	o = report_of_edited(&how, add_yield, 0, &size);
-	assert_int_equal(length_at(o, "gaps"), 0);
-	assert_int_equal(number_at(o, "gapCountsOutside/pt-yielded"), 1);
-	json_object_put(o);
-}
-
-/* The request reaches back further than the trace, which begins behind the time without one. */
-static void report_write_time_without_a_trace_counts_as_far_back_as_asked(void **state)
-{
-	const struct make_bundle how = {.rounds = 5, .last_ns = 45000};
-	size_t size;
-	struct json_object *o = report_of_edited(&how, add_yield, 0, &size);
-
-	(void)state;
-	assert_int_equal(number_at(o, "gapCounts/pt-yielded"), 1);
-	assert_int_equal(number_at(o, "gapCounts/pt-starting"), 1);
-	assert_int_equal(length_at(o, "gaps"), 2);
-	assert_string_equal(text_at(o, "gaps/1/kind"), "pt-yielded");
-	assert_int_equal(signed_at(o, "gaps/1/atNSec"), -45000);
-	assert_int_equal(signed_at(o, "gaps/1/untilNSec"), -5400);
 	json_object_put(o);
 }
 
@@ -742,198 +372,6 @@ static void report_write_turns_of_all_cpus_come_in_order(void **state)
 	json_object_put(o);
 }
 
-static void report_write_note_is_a_gap_with_its_words(void **state)
-{
-	static const char why[] = "/usr/bin/s\x1b[31m\"u\"do: set-user-ID program";
-	const struct make_bundle how = {.rounds = 5, .note = why};
-	size_t size;
-	struct json_object *o = report_of(&how, 0, false, &size);
-
-	(void)state;
-	assert_int_equal(number_at(o, "gapCounts/untraced-exec"), 1);
-	assert_string_equal(text_at(o, "gaps/0/kind"), "untraced-exec");
-	assert_string_equal(text_at(o, "gaps/0/why"), why);
-	assert_null(at(o, "gaps/0/cpu"));
-	json_object_put(o);
-}
-
-static uint64_t cut_of(struct json_object *o, const char *what, const char *key)
-{
-	size_t i;
-
-	for (i = 0; i < length_at(o, "cut"); i++) {
-		struct json_object *line = json_object_array_get_idx(at(o, "cut"), i);
-
-		if (strcmp(text_at(line, "what"), what) == 0)
-			return number_at(line, key);
-	}
-	return UINT64_MAX;
-}
-
-/* The list WHAT has TOTAL elements, of which the report has some, and says how many. */
-static void assert_is_cut(struct json_object *o, const char *what, uint64_t total)
-{
-	const size_t kept = length_at(o, what);
-
-	if (kept == 0 || kept > total)
-		fail_msg("%zu of %ju elements of %s are kept", kept, (uintmax_t)total, what);
-	if (kept == total) {
-		assert_true(cut_of(o, what, "total") == UINT64_MAX);
-		return;
-	}
-	assert_int_equal(cut_of(o, what, "kept"), kept);
-	assert_int_equal(cut_of(o, what, "total"), total);
-}
-
-/* The more there is of one list, the more of this list is cut. */
-static void report_write_limit_leaves_something_of_every_list(void **state)
-{
-	const struct make_bundle how = {.rounds = 100, .more_processes = 500};
-	size_t i, whole, size, last = SIZE_MAX;
-	struct json_object *o;
-	bool pretty;
-
-	(void)state;
-	for (pretty = false;; pretty = true) {
-		json_object_put(report_of(&how, 0, pretty, &whole));
-		for (i = 0; i < 12; i++) {
-			const uint64_t limit = whole - whole / 13 * i;
-
-			o = report_of(&how, limit, pretty, &size);
-			assert_true(size <= limit);
-			/* Another list has the room that one list does not need. */
-			assert_true(i > 10 || size > limit - limit / 4);
-			assert_int_equal(length_at(o, "threads"), 1);
-			assert_int_equal(length_at(o, "images"), 1);
-			assert_is_cut(o, "functions", 3);
-			assert_is_cut(o, "processes", 501);
-			last = length_at(o, "processes");
-			assert_true(i > 9 || length_at(o, "threads/0/lastBranches") > 0);
-			json_object_put(o);
-		}
-		assert_true(last < 501);
-		if (pretty)
-			break;
-	}
-}
-
-#define STORM 20000u
-
-static void add_storm_notes(struct manifest *m, uint64_t begin, uint64_t end)
-{
-	(void)begin;
-	(void)end;
-	for (int i = 0; i < 3000; i++)
-		assert_int_equal(manifest_add_note(m, "sideband-bad", 1, "a record"), 0);
-	assert_int_equal(manifest_add_note(m, "pt-busy", 1, "a rare one"), 0);
-}
-
-static bool has_gap(struct json_object *o, const char *kind)
-{
-	for (size_t i = 0; i < length_at(o, "gaps"); i++)
-		if (strcmp(text_at(json_object_array_get_idx(at(o, "gaps"), i), "kind"), kind) == 0)
-			return true;
-	return false;
-}
-
-/* Threads that run for a microsecond each fill the report many times. */
-static void report_write_storm_of_threads_hides_nothing(void **state)
-{
-	struct perfrecord *records = calloc(STORM, sizeof(*records));
-	const struct make_bundle how = {.rounds = STORM,
-					.more_processes = 6000,
-					.untraced = true,
-					.state = "no-pt",
-					.why = "none",
-					.monotonic = true,
-					.records = records,
-					.n_records = STORM};
-	struct json_object *o;
-	uint64_t last = 0;
-	size_t size;
-
-	(void)state;
-	for (uint32_t i = 0; i < STORM; i++) {
-		records[i] = (struct perfrecord){.type = PERF_RECORD_SWITCH_CPU_WIDE,
-						 .time = MAKE_TSC + (uint64_t)i * MAKE_ROUND};
-		records[i].pid = MAKE_PID;
-		records[i].tid = 100000 + i;
-		records[i].u.context_switch.next_prev_pid = MAKE_PID;
-		records[i].u.context_switch.next_prev_tid = i > 0 ? 100000 + i - 1 : MAKE_TID;
-	}
-	o = report_of_edited(&how, add_storm_notes, REPORT_DEFAULT_LIMIT, &size);
-	free(records);
-	assert_true(size <= REPORT_DEFAULT_LIMIT && size > REPORT_DEFAULT_LIMIT / 4 * 3);
-	assert_is_cut(o, "threads", STORM + 1);
-	assert_is_cut(o, "processes", 6001);
-	assert_is_cut(o, "gaps", 3001);
-	assert_true(length_at(o, "processes") > 100 && length_at(o, "gaps") > 100);
-	assert_true(length_at(o, "turns") > 100);
-	assert_int_equal(cut_of(o, "turns", "kept"), length_at(o, "turns"));
-	assert_int_equal(length_at(o, "images"), 1);
-	/* Many gaps of one kind do not hide the others, and numbers stay in order. */
-	assert_true(has_gap(o, "pt-busy"));
-	for (size_t i = 0; i < length_at(o, "gaps"); i++) {
-		const uint64_t n = number_at(json_object_array_get_idx(at(o, "gaps"), i), "n");
-
-		assert_true(n > last);
-		last = n;
-	}
-	json_object_put(o);
-}
-
-/* The newest turns are kept, and they leave room for functions. */
-static void report_write_limit_keeps_the_newest_turns(void **state)
-{
-	const struct make_bundle how = {.rounds = 300, .n_cpus = 2, .rounds_per_turn = 1};
-	size_t i, whole, size;
-
-	(void)state;
-	json_object_put(report_of(&how, 0, false, &whole));
-	for (i = 1; i < 8; i++) {
-		struct json_object *o = report_of(&how, whole - whole / 10 * i, false, &size);
-		const size_t kept = length_at(o, "turns");
-
-		assert_true(kept > 0 && kept < 602);
-		assert_int_equal(cut_of(o, "turns", "kept"), kept);
-		assert_int_equal(cut_of(o, "turns", "total"), 602);
-		assert_int_equal(
-			signed_at(json_object_array_get_idx(at(o, "turns"), kept - 1), "untilNSec"),
-			0);
-		assert_int_equal(length_at(o, "functions"), 3);
-		json_object_put(o);
-	}
-}
-
-/* Just below its size the report must also hold the lines that say what was cut. */
-static void report_write_limit_slightly_exceeded_still_fits(void **state)
-{
-	const struct make_bundle how = {.rounds = 100};
-	size_t whole, less, size;
-
-	(void)state;
-	json_object_put(report_of(&how, 0, false, &whole));
-	for (less = 1; less < 1200; less += 37) {
-		json_object_put(report_of(&how, whole - less, false, &size));
-		assert_true(size <= whole - less);
-	}
-}
-
-static void report_write_limit_too_small_is_e2big(void **state)
-{
-	const struct make_bundle how = {.rounds = 1};
-	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .report_limit = 100};
-	struct bundle *bundle = made_open(&how);
-	struct decode_sink sink = {.version = "t"};
-	uint64_t faults;
-
-	(void)state;
-	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &options, &sink, &faults), -E2BIG);
-	close(sink.fd);
-	bundle_free(bundle);
-}
-
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static void cgroup_parse_finds_unit_and_container(void **state)
@@ -999,32 +437,16 @@ int main(void)
 		cmocka_unit_test(report_write_times_count_from_trigger),
 		cmocka_unit_test(report_write_unit_and_labels_are_told_where_there_are_any),
 		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
-		cmocka_unit_test(report_write_gaps_are_named),
-		cmocka_unit_test(report_write_last_branches_have_the_gap_between_them),
-		cmocka_unit_test(report_write_every_aux_flag_is_a_gap_with_a_name),
-		cmocka_unit_test(report_write_records_of_faults_count_only_within_the_window),
-		cmocka_unit_test(report_write_loss_before_the_window_is_counted_apart),
-		cmocka_unit_test(report_write_flag_of_long_ago_is_no_gap),
-		cmocka_unit_test(report_write_note_is_cut_to_the_window),
-		cmocka_unit_test(report_write_time_without_a_trace_is_a_gap_and_not_covered),
-		cmocka_unit_test(report_write_time_before_a_new_ring_is_a_gap),
-		cmocka_unit_test(report_write_time_without_a_trace_counts_as_far_back_as_asked),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
 		cmocka_unit_test(report_write_without_any_pt_tells_who_ran),
 		cmocka_unit_test(report_write_without_any_pt_keeps_to_the_time_asked_for),
 		cmocka_unit_test(report_write_one_cpu_without_trace_is_not_degraded),
-		cmocka_unit_test(report_write_cpu_that_was_away_has_what_was_asked_for),
 		cmocka_unit_test(
 			report_write_without_tsc_conversion_has_turns_of_the_records_clock),
+		cmocka_unit_test(report_write_cpu_that_was_away_has_what_was_asked_for),
 		cmocka_unit_test(report_write_turns_say_who_ran_when),
 		cmocka_unit_test(report_write_turn_with_lost_records_claims_nobody),
 		cmocka_unit_test(report_write_turns_of_all_cpus_come_in_order),
-		cmocka_unit_test(report_write_note_is_a_gap_with_its_words),
-		cmocka_unit_test(report_write_limit_leaves_something_of_every_list),
-		cmocka_unit_test(report_write_storm_of_threads_hides_nothing),
-		cmocka_unit_test(report_write_limit_keeps_the_newest_turns),
-		cmocka_unit_test(report_write_limit_slightly_exceeded_still_fits),
-		cmocka_unit_test(report_write_limit_too_small_is_e2big),
 		cmocka_unit_test(cgroup_parse_finds_unit_and_container),
 	};
 

@@ -13,14 +13,11 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "decoder/worker/decode.h"
 #include "proto/base.h"
-#include "proto/memfd.h"
 #include "proto/report.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/symbols/symbols.h"
-#include "tests/unit/decoder/worker/made.h"
-#include "tests/unit/decoder/worker/made_json.h"
+#include "tests/unit/decoder/worker/report/made_report.h"
 
 #define LEAF_OFFSET (MAKE_LEAF - MAKE_BASE)
 #define MAIN_OFFSET (MAKE_MAIN - MAKE_BASE)
@@ -90,29 +87,20 @@ char *__wrap_demangle(const char *name)
 	return text;
 }
 
-static struct json_object *report_made(const struct make_bundle *how,
-				       const struct decode_options *options, size_t *ret_size)
+static void add_users(struct manifest *m, uint64_t begin, uint64_t end)
 {
-	struct bundle *bundle = made_open(how);
-	struct manifest *m = (struct manifest *)bundle_manifest(bundle);
-	struct decode_sink sink = {.version = "t"};
-	struct json_object *o;
-	uint64_t faults;
-	char *text;
-	size_t i;
-
-	for (i = 0; i < m->n_processes; i++) {
+	(void)begin;
+	(void)end;
+	for (size_t i = 0; i < m->n_processes; i++) {
 		m->processes[i].uid = USER;
 		m->processes[i].uid_since_ns = 1;
 	}
-	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, options, &sink, &faults), 0);
-	bundle_free(bundle);
-	text = made_text(sink.fd, ret_size);
-	o = json_tokener_parse(text);
-	assert_non_null(o);
-	free(text);
-	return o;
+}
+
+static struct json_object *report_made(const struct make_bundle *how,
+				       const struct decode_options *options, size_t *ret_size)
+{
+	return report_parsed(report_text_of(how, add_users, options, ret_size));
 }
 
 static struct json_object *report_with(const struct decode_options *options, size_t *ret_size)
@@ -122,7 +110,7 @@ static struct json_object *report_with(const struct decode_options *options, siz
 	return report_made(&how, options, ret_size);
 }
 
-static struct json_object *report_of(bool lines)
+static struct json_object *report_lines(bool lines)
 {
 	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .lines = lines};
 	size_t size;
@@ -145,7 +133,7 @@ static int setup(void **state)
 
 static void report_write_with_lines_stack_has_them_innermost_first(void **state)
 {
-	struct json_object *o = report_of(true), *frame;
+	struct json_object *o = report_lines(true), *frame;
 
 	(void)state;
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
@@ -167,7 +155,7 @@ static void report_write_with_lines_stack_has_them_innermost_first(void **state)
 
 static void report_write_with_lines_branches_and_functions_have_them(void **state)
 {
-	struct json_object *o = report_of(true), *list = at(o, "functions");
+	struct json_object *o = report_lines(true), *list = at(o, "functions");
 	size_t i;
 
 	(void)state;
@@ -193,7 +181,7 @@ static void report_write_names_of_the_source_linkage_tells_the_others(void **sta
 
 	(void)state;
 	say.name_size = 5;
-	o = report_of(false);
+	o = report_lines(false);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "threads/0/stack/0/name"), "LLLLL");
 	assert_string_equal(text_at(o, "threads/0/stack/0/linkage"), "leaf");
@@ -207,7 +195,7 @@ static void report_write_names_of_the_source_linkage_tells_the_others(void **sta
 
 static void report_write_nothing_new_says_the_current_version(void **state)
 {
-	struct json_object *o = report_of(false);
+	struct json_object *o = report_lines(false);
 
 	(void)state;
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
@@ -237,7 +225,7 @@ static void report_write_lines_asked_for_in_vain_image_says_so(void **state)
 	(void)state;
 	say.no_lines = true;
 	say.dwarf = SYMBOLS_DWARF_NONE;
-	o = report_of(true);
+	o = report_lines(true);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "images/0/dwarf"), "none");
 	assert_false(has(at(o, "threads/0/stack/0"), "source"));
@@ -251,7 +239,7 @@ static void report_write_half_known_lines_are_left_out(void **state)
 
 	(void)state;
 	say.no_file = true;
-	o = report_of(true);
+	o = report_lines(true);
 	frame = at(o, "threads/0/stack/0");
 	assert_false(has(frame, "source"));
 	assert_int_equal(length_at(frame, "inlined"), 2);
@@ -338,7 +326,7 @@ static void report_write_very_long_names_are_cut(void **state)
 
 	(void)state;
 	say.name_size = 10000;
-	o = report_of(false);
+	o = report_lines(false);
 	assert_int_equal(strlen(text_at(o, "threads/0/stack/0/name")), 4096);
 	assert_int_equal(strlen(text_at(o, "threads/0/lastBranches/63/fromName")), 4096 + 4);
 	json_object_put(o);
