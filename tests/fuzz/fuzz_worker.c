@@ -28,6 +28,7 @@
 #include "sideband/symbols/image.h"
 #include "tests/fuzz/replay.h"
 #include "tests/support/flow_look.h"
+#include "tests/support/seams.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -50,14 +51,6 @@ struct input {
 /* The linker puts these wrappers before functions of the decoder (local.mk), as no input is long
  * enough that threads are worth it: threads begin at nearer PSBs, and may go as far as they can
  * before the walk asks for their results, which then does not depend on timing. */
-int __real_flow_new(const struct flow_config *config, struct flow **ret);
-int __wrap_flow_new(const struct flow_config *config, struct flow **ret);
-void __real_flow_free(struct flow *f);
-void __wrap_flow_free(struct flow *f);
-const struct ahead_piece *__real_ahead_take(struct ahead_trace *t, const uint8_t *pos,
-					    uint64_t context, const uint8_t **ret_limit);
-const struct ahead_piece *__wrap_ahead_take(struct ahead_trace *t, const uint8_t *pos,
-					    uint64_t context, const uint8_t **ret_limit);
 
 static struct {
 	uint32_t thread_bytes;

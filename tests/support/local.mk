@@ -128,7 +128,7 @@ tests_support_make_perfdata_SOURCES = tests/support/make_perfdata_main.c \
 	tests/support/make_bundle.c tests/support/make_bundle.h \
 	tests/support/make_wild.c tests/support/make_wild.h
 tests_support_make_perfdata_LDADD = proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
-EXTRA_DIST += tests/support/beside.h tests/support/child.h tests/support/flow_look.h \
+EXTRA_DIST += tests/support/beside.h tests/support/child.h tests/support/flow_look.h tests/support/seams.h \
 	tests/support/timeline_look.h
 
 # Call streams in the formats of other tools, without a decoder.

@@ -73,7 +73,7 @@ tests_unit_sideband_timeline_test_timeline_turns_LDADD = \
 	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_SOURCES = \
-	tests/unit/sideband/elf/some_file.h \
+	tests/unit/sideband/elf/real_files.h tests/unit/sideband/elf/some_file.h \
 	tests/unit/sideband/elf/test_elf.c tests/unit/sideband/self.h
 tests_unit_sideband_elf_test_elf_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
@@ -94,7 +94,7 @@ tests_unit_sideband_elf_test_elf_strings_SOURCES = tests/unit/sideband/elf/test_
 tests_unit_sideband_elf_test_elf_strings_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_unwind_SOURCES = tests/unit/sideband/elf/test_elf_unwind.c \
-	tests/unit/sideband/self.h
+	tests/unit/sideband/elf/real_files.h tests/unit/sideband/self.h
 tests_unit_sideband_elf_test_elf_unwind_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_apart_SOURCES = tests/unit/sideband/elf/test_elf_apart.c \

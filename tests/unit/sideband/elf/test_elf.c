@@ -14,17 +14,9 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/sideband/elf/real_files.h"
 #include "tests/unit/sideband/elf/some_file.h"
 #include "tests/unit/sideband/self.h"
-
-static const char *const real_files[] = {
-	"/proc/self/exe",
-	"/bin/ls",
-	"/bin/sh",
-	"/usr/bin/python3",
-	"/lib64/ld-linux-x86-64.so.2",
-	"/lib/x86_64-linux-gnu/libc.so.6",
-};
 
 /* A function with a unique name that the compiler cannot leave out. */
 __attribute__((noinline)) int test_elf_known_function(int x);
@@ -33,17 +25,6 @@ __attribute__((noinline)) int test_elf_known_function(int x)
 {
 	__asm__ volatile("" : "+r"(x));
 	return x + 1;
-}
-
-static const struct elf_symbol *symbol_at(const struct elf_file *f, uint64_t offset)
-{
-	size_t n;
-	const struct elf_symbol *s = elf_file_symbols(f, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (s[i].offset == offset)
-			return &s[i];
-	return NULL;
 }
 
 static const struct elf_symbol *symbol_named(const struct elf_file *f, const char *name)

@@ -14,16 +14,8 @@
 
 #include "proto/base.h"
 #include "sideband/elf/elf_private.h"
+#include "tests/unit/sideband/elf/real_files.h"
 #include "tests/unit/sideband/self.h"
-
-static const char *const real_files[] = {
-	"/proc/self/exe",
-	"/bin/ls",
-	"/bin/sh",
-	"/usr/bin/python3",
-	"/lib64/ld-linux-x86-64.so.2",
-	"/lib/x86_64-linux-gnu/libc.so.6",
-};
 
 /* A function that the compiler can neither leave out nor put into another one. */
 __attribute__((noinline)) int test_unwind_known_function(int x);
@@ -48,15 +40,6 @@ __asm__(".text\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	".size test_unwind_late_function, . - test_unwind_late_function\n");
-
-static const struct elf_symbol *symbol_at(const struct elf_file *f, uint64_t offset)
-{
-	size_t n;
-	const struct elf_symbol *s = elf_file_symbols(f, &n);
-	size_t i = FIRST_WHERE(j, n, s[j].offset >= offset);
-
-	return i < n && s[i].offset == offset ? &s[i] : NULL;
-}
 
 /* Whether OFFSET lies within a symbol that has a name, and behind its begin. */
 static bool is_within_named(const struct elf_file *f, uint64_t offset)
