@@ -57,25 +57,33 @@ static bool is_report(int fd)
 	return false;
 }
 
-static int open_file(const struct request *q, int *ret_fd)
+static int open_file(struct settings *s, const char *path, int *ret_fd)
 {
-	CLEANUP_CLOSE int fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_report(fd))
-		return report_of_file(q->settings, q->operand, ret_fd);
+		return report_of_file(s, path, ret_fd);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
 
-static int open_stored(const struct request *q, int *ret_fd)
+static int open_stored(struct settings *s, const char *id, int *ret_fd)
 {
 	CLEANUP(client_freep) struct client *c = NULL;
-	int r = client_open(q->settings, REMAKE_TIMEOUT_USEC, &c);
+	int r = client_open(s, REMAKE_TIMEOUT_USEC, &c);
 
-	return r != 0 ? r : client_get(c, q->operand, "report", ret_fd);
+	return r != 0 ? r : client_get(c, id, "report", ret_fd);
+}
+
+int report_of_operand(struct settings *s, const char *operand, int *ret_fd)
+{
+	/* An operand with a slash, or that exists as a file, is a file; any other is an ID. */
+	if (strchr(operand, '/') || access(operand, F_OK) == 0)
+		return open_file(s, operand, ret_fd);
+	return open_stored(s, operand, ret_fd);
 }
 
 int cmd_info(struct settings *s, int argc, char **argv)
@@ -86,10 +94,6 @@ int cmd_info(struct settings *s, int argc, char **argv)
 
 	if (r != 0 || s->help || s->version)
 		return r;
-	/* An operand with a slash, or that exists as a file, is a file; any other is an ID. */
-	if (strchr(q.operand, '/') || access(q.operand, F_OK) == 0)
-		r = open_file(&q, &fd);
-	else
-		r = open_stored(&q, &fd);
+	r = report_of_operand(s, q.operand, &fd);
 	return r != 0 ? r : deliver_info(s, fd, !q.no_pager);
 }

@@ -18,6 +18,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_calls.c \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
+	ctl/cmd_diff.c \
 	ctl/cmd_export.c \
 	ctl/cmd_info.c \
 	ctl/cmd_recorder.c \
@@ -29,7 +30,9 @@ ctl_libptctl_a_SOURCES = \
 	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/gaps.c ctl/calls/gaps.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
-	ctl/show/deliver.c \
+	ctl/diff/diff.c ctl/diff/diff.h ctl/diff/noise.c ctl/diff/noise.h \
+	ctl/diff/side.c ctl/diff/side.h \
+	ctl/show/deliver.c ctl/show/show_diff.c \
 	ctl/export/brstack.c \
 	ctl/export/export.c ctl/export/export.h ctl/export/export_private.h \
 	ctl/export/format_perfetto.c \

@@ -72,6 +72,11 @@ static const struct verb VERBS[] = {
 	 "  info [--no-pager] [ID|latest|FILE]\n"
 	 "        Show what happened, on one page: what stands out, and where each thread was at\n"
 	 "        the trigger. FILE is a saved report, a bundle or a perf.data.\n"},
+	{"diff", cmd_diff,
+	 "  diff [--limit=N] [--no-pager] A B\n"
+	 "        Show on one page what differs in B from A, by more than counting noise: functions,\n"
+	 "        durations of calls, threads, gaps. A and B are IDs, latest, or files as for info.\n"
+	 "        --limit is the number of rows of each table (8; with --json, all).\n"},
 	{"pin", cmd_pin,
 	 "  pin ID...|latest\n"
 	 "        Keep stored snapshots until they are unpinned, even if room gets short.\n"},

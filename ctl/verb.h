@@ -35,6 +35,7 @@ int cmd_yield(struct settings *s, int argc, char **argv);
 int cmd_status(struct settings *s, int argc, char **argv);
 int cmd_decode(struct settings *s, int argc, char **argv);
 int cmd_info(struct settings *s, int argc, char **argv);
+int cmd_diff(struct settings *s, int argc, char **argv);
 int cmd_view(struct settings *s, int argc, char **argv);
 int cmd_calls(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);
@@ -42,3 +43,6 @@ int cmd_export(struct settings *s, int argc, char **argv);
 /* Decodes the bundle or perf.data PATH, as `ptsnapctl decode' without options, into a report in
  * memory; *ret_fd is the caller's. Returns an exit code. */
 int report_of_file(struct settings *s, const char *path, int *ret_fd);
+/* Opens the report that OPERAND names: the ID of a stored snapshot, latest, a saved report, or a
+ * bundle or perf.data, which is decoded; *ret_fd is the caller's. Returns an exit code. */
+int report_of_operand(struct settings *s, const char *operand, int *ret_fd);

@@ -30,8 +30,7 @@ static int write_failed(const char *path, int r)
 			 path && strcmp(path, "-") != 0 ? path : "standard output", strerror(-r));
 }
 
-/* The JSON object in FD, the caller's to put; NULL after a message. */
-static struct json_object *parse_report(int fd)
+struct json_object *deliver_read(int fd)
 {
 	CLEANUP_FREE char *text = NULL;
 	struct json_tokener *tokener;
@@ -73,7 +72,7 @@ static int print_json(const struct settings *s, struct json_object *report, int 
 
 static int deliver_parsed(const struct settings *s, int fd, struct output *o, bool as_json)
 {
-	struct json_object *report = parse_report(fd);
+	struct json_object *report = deliver_read(fd);
 	int r = 0;
 
 	if (!report)
@@ -112,8 +111,10 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 	return r < 0 ? write_failed(path, r) : 0;
 }
 
-/* Shows REPORT as a page, with a pager if PAGER is true. 0 or -errno. */
-static int show_page(struct json_object *report, bool pager)
+typedef void (*show_fn)(FILE *out, struct json_object *o, const struct show_style *style);
+
+/* Shows O as a page, with a pager if PAGER is true. 0 or -errno. */
+static int show_page(struct json_object *o, show_fn show, bool pager)
 {
 	const struct show_style style = show_style_of_stdout();
 	CLEANUP_FREE char *text = NULL;
@@ -122,10 +123,7 @@ static int show_page(struct json_object *report, bool pager)
 
 	if (!out)
 		return -errno;
-	if (field_text(report, "skim"))
-		show_skim(out, report);
-	else
-		show_info(out, report, &style);
+	show(out, o, &style);
 	if (fclose(out) == EOF)
 		return -ENOMEM;
 	if (pager && isatty(STDOUT_FILENO) && pager_show(text, size))
@@ -134,9 +132,17 @@ static int show_page(struct json_object *report, bool pager)
 	return 0;
 }
 
+static void show_any(FILE *out, struct json_object *report, const struct show_style *style)
+{
+	if (field_text(report, "skim"))
+		show_skim(out, report);
+	else
+		show_info(out, report, style);
+}
+
 int deliver_info(const struct settings *s, int fd, bool pager)
 {
-	struct json_object *report = parse_report(fd);
+	struct json_object *report = deliver_read(fd);
 	int r = 0;
 
 	if (!report)
@@ -144,8 +150,16 @@ int deliver_info(const struct settings *s, int fd, bool pager)
 	if (json_wanted(s))
 		r = print_json(s, report, STDOUT_FILENO);
 	else
-		r = show_page(report, pager);
+		r = show_page(report, show_any, pager);
 	json_object_put(report);
+	return r < 0 ? write_failed(NULL, r) : 0;
+}
+
+int deliver_diff(const struct settings *s, struct json_object *diff, bool pager)
+{
+	int r = json_wanted(s) ? print_json(s, diff, STDOUT_FILENO)
+			       : show_page(diff, show_diff, pager);
+
 	return r < 0 ? write_failed(NULL, r) : 0;
 }
 

@@ -45,6 +45,8 @@ struct show_style {
 struct show_style show_style_of_stdout(void);
 /* Prints one page about REPORT. */
 void show_info(FILE *out, struct json_object *report, const struct show_style *style);
+/* Prints one page about DIFF, the JSON object that diff_reports() of ctl/diff makes. */
+void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
 
@@ -63,6 +65,10 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
  * is a terminal.
  */
 int deliver_info(const struct settings *s, int fd, bool pager);
+/* Reads the JSON object in FD (borrowed); the caller's. NULL after a message. */
+struct json_object *deliver_read(int fd);
+/* The same as deliver_info(), for DIFF (borrowed) and show_diff(). */
+int deliver_diff(const struct settings *s, struct json_object *diff, bool pager);
 /* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
  * code. */
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

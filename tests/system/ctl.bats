@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
+	fails 2 "snapshot, list, fetch, info, diff, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, diff, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -463,6 +463,33 @@ assert json.load(sys.stdin)["asked"] == {"deadlineUSec": 1500000}'
 	python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["id"] == "5abc-0001"' \
 		"$dir/report.json"
 	[ "$(ls "$dir" | grep -c report)" -eq 1 ]
+}
+
+@test "diff compares two saved reports" {
+	for calls in 0 900; do
+		cat >"$dir/$calls.json" <<-EOF
+			{"id": "of-$calls", "totals": {"instructions": 1000}, "cpus": [{"cpu": 0, "gotNSec": 1000000000}],
+			 "functions": [{"name": "f", "calls": $calls, "selfInstructions": $calls, "selfNSec": ${calls}000}]}
+		EOF
+	done
+	ctl diff "$dir/0.json" "$dir/0.json"
+	[ "$status" -eq 0 ]
+	[[ $output == *"Nothing differs by more than counting noise"* ]]
+	LC_ALL=C ctl diff "$dir/0.json" "$dir/900.json"
+	[ "$status" -eq 0 ]
+	[[ $output == *"A  of-0, "*"B  of-900, "*" more       f: 0.00 -> 0.09 % of a CPU"* ]]
+	ctl diff --json=short "$dir/900.json" "$dir/0.json"
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["functions"][0]["kind"] == "less"'
+	ctl diff "$dir/0.json"
+	fails 2 "diff takes two operands"
+	ctl diff --limit=0 "$dir/0.json" "$dir/0.json"
+	fails 2 "a number from 1 on"
+	echo '[]' >"$dir/list.json"
+	ctl diff "$dir/0.json" "$dir/list.json"
+	[ "$status" -eq 1 ]
+	ctl diff "$dir/0.json" "$dir/none.json"
+	fails 1 "none.json: No such file"
 }
 
 @test "a failed snapshot" {

@@ -1,0 +1,99 @@
+/*
+ * ptsnapctl diff: what differs between two snapshots, by more than counting noise.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+#include "ctl/diff/diff.h"
+#include "ctl/show/show.h"
+
+#define PAGE_ROWS 8u
+
+struct request {
+	struct settings *settings;
+	uint64_t limit; /* 0: not given */
+	bool no_pager;
+};
+
+static int parse(struct request *q, int argc, char **argv)
+{
+	enum { OPTION_NO_PAGER = OPTION_OWN, OPTION_LIMIT };
+	static const struct option own[] = {
+		{"limit", required_argument, NULL, OPTION_LIMIT},
+		{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = option_next(q->settings, argc, argv, own, "", true)) != OPTION_END) {
+		if (option == OPTION_USAGE)
+			return EXIT_CODE_USAGE;
+		if (option == OPTION_NO_PAGER)
+			q->no_pager = true;
+		else if (size_parse_number(optarg, &q->limit) < 0 || q->limit == 0)
+			return say_error(EXIT_CODE_USAGE,
+					 "--limit=%s is not valid; valid: a number from 1 on",
+					 optarg);
+	}
+	if (!q->settings->help && !q->settings->version && argc - optind != 2)
+		return say_error(EXIT_CODE_USAGE, "diff takes two operands, each an ID of "
+						  "`ptsnapctl list', latest, or a file");
+	return 0;
+}
+
+/* Reads the report that OPERAND names. Returns an exit code. */
+static int read_report(struct settings *s, const char *operand, struct json_object **ret)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = report_of_operand(s, operand, &fd);
+
+	if (r != 0)
+		return r;
+	*ret = deliver_read(fd);
+	if (!*ret)
+		return EXIT_CODE_FAILURE;
+	if (field_text(*ret, "skim"))
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: the trace shows no code, so there is nothing to compare",
+				 operand);
+	return 0;
+}
+
+static int compare(const struct request *q, struct json_object *a, struct json_object *b)
+{
+	const uint64_t all = json_wanted(q->settings) ? UINT64_MAX : PAGE_ROWS;
+	struct json_object *diff = NULL;
+	int r = diff_reports(a, b, (size_t)(q->limit > 0 ? q->limit : all), &diff);
+
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot compare: %s", strerror(-r));
+	r = deliver_diff(q->settings, diff, !q->no_pager);
+	json_object_put(diff);
+	return r;
+}
+
+int cmd_diff(struct settings *s, int argc, char **argv)
+{
+	struct request q = {.settings = s};
+	struct json_object *a = NULL, *b = NULL;
+	int r = parse(&q, argc, argv);
+
+	if (r != 0 || s->help || s->version)
+		return r;
+	r = read_report(s, argv[optind], &a);
+	if (r == 0)
+		r = read_report(s, argv[optind + 1], &b);
+	if (r == 0)
+		r = compare(&q, a, b);
+	json_object_put(a);
+	json_object_put(b);
+	return r;
+}
