@@ -166,8 +166,9 @@ def but(o, *keys):
 
 
 def without_window(r):
-    """Returns the report without what it says of a deadline, and of bytes outside of the window."""
-    threads = [t for t in r["threads"] if t.get("window") != "last-stretch"]
+    """Returns the report without what it says of a deadline, and of bytes outside of the window. A
+    thread that executed nothing in the window has its last stretch, or its state alone."""
+    threads = [t for t in r["threads"] if t.get("window") != "last-stretch" and t["instructions"]]
     return {**but(r, "decoded"),
             "threads": [but(t, "window", "olderFrames") for t in threads],
             "cpus": [but(cpu, "gotBytes", "copyBytesPerSec") for cpu in r["cpus"]]}

@@ -16,7 +16,8 @@ import time
 from common import GUESTS, PTSNAPCTL, PTSNAPD, PYTHON, Failed, Work, main, run, tail
 
 SCREEN = 24  # lines
-PAGE = 42
+PAGE = 48
+RECORDINGS = 3
 REGEX = r"""
 import os, re, signal, time
 recorder = os.getppid()
@@ -79,6 +80,16 @@ def python_culprit(report):
 
 
 def scenario(name, command, wanted, options):
+    """A busy host adds stalls of its own, which may hide what was planted: three recordings."""
+    for attempt in range(RECORDINGS):
+        try:
+            return once(name, command, wanted, options)
+        except Failed:
+            if attempt + 1 == RECORDINGS:
+                raise
+
+
+def once(name, command, wanted, options):
     """WANTED: patterns that must be found among the suspects, in this order, or a function of the
     report that returns one; empty: there is no suspect."""
     with Work(name) as work:
