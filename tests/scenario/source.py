@@ -252,7 +252,7 @@ def check_report(truth, report):
 
 
 def check_version(report):
-    if report["schemaVersion"] != "1.10":
+    if report["schemaVersion"] != "1.11":
         raise Failed(f"the report says it is of version {report['schemaVersion']}")
 
 

@@ -81,7 +81,7 @@ without_symbols() {
 	report=$(newest json)
 	cp "$report" "$DIR/decoded"
 	lines_are own "$LINE"
-	is .schemaVersion 1.10
+	is .schemaVersion 1.11
 	# Join the bundle with the kept images after program and source are gone.
 	rm "$DIR/prog" "$DIR/prog.c"
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
