@@ -17,7 +17,7 @@ tar -cf "$disks/in" --format=ustar -C "$in" .
 truncate -s 64M "$disks/out"
 # One host thread runs all virtual CPUs: with a thread for each, some guests lock up on a busy host.
 status=0
-timeout "$seconds" qemu-system-x86_64 -accel tcg,thread=single -cpu "$cpu" -smp "$cpus" -m 1024 \
+timeout "$seconds" qemu-system-x86_64 -accel tcg,thread=single -cpu "$cpu" -smp "$cpus" -m 1536 \
 	-M q35 -nodefaults -no-reboot -display none \
 	-serial "file:$out/console" -serial "file:$out/tap" \
 	-kernel "$cache/vmlinuz" -initrd "$cache/initramfs" \
