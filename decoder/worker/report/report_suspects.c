@@ -318,14 +318,32 @@ static bool is_late(const struct report *r, uint32_t function, uint64_t begin, u
 	       ran_before(r, f, begin + window / 2);
 }
 
+/* Whether gaps between BEGIN and END are so long that a function may well have run within. */
+static bool has_gaps(const struct report *r, uint64_t begin, uint64_t end)
+{
+	uint64_t missing = 0;
+
+	for (size_t i = 0; i < r->d->gaps.n && missing <= (end - begin) / LATE_PART; i++) {
+		const struct gap *g = &r->d->gaps.list[i];
+
+		if (g->time_ns != MANIFEST_ABSENT && g->until_ns != MANIFEST_ABSENT &&
+		    g->time_ns < end && g->until_ns > MAX_OF(g->time_ns, begin))
+			missing += MIN_OF(g->until_ns, end) - MAX_OF(g->time_ns, begin);
+	}
+	return missing > (end - begin) / LATE_PART;
+}
+
 static int find_late(struct report *r)
 {
 	const struct functions *f = &r->d->tally.functions;
+	/* A trace that begins later than others may lack what ran on its CPU before. */
+	const uint64_t begin = report_all_begin_ns(r->d);
 	uint64_t insns = 0, end;
-	const uint64_t begin = suspects_begin(r, &end);
 	size_t added = 0;
 
-	if (end - begin < LATE_WINDOW_NS)
+	suspects_begin(r, &end);
+	if (begin == MANIFEST_ABSENT || end < begin || end - begin < LATE_WINDOW_NS ||
+	    has_gaps(r, begin, end))
 		return 0;
 	for (size_t i = 1; i < f->n; i++)
 		insns += f->list[i].self_insns;
@@ -365,7 +383,8 @@ static int find_frequency(struct report *r, size_t cpu)
 		if (m->flow.value * FREQUENCY_DROP > highest * (FREQUENCY_DROP - 1))
 			break;
 		last = last == 0 ? m->flow.value : last;
-		since = time_of(r, m->flow.tsc_lo);
+		/* Certainly since then. */
+		since = m->flow.tsc_hi == UINT64_MAX ? MANIFEST_ABSENT : time_of(r, m->flow.tsc_hi);
 	}
 	if (last == 0 || since == MANIFEST_ABSENT || r->m->perf_ns == MANIFEST_ABSENT ||
 	    since + FREQUENCY_NS > r->m->perf_ns)
@@ -386,7 +405,7 @@ static bool hides(const struct report *r, const struct gap *g, uint64_t window)
 	    g->time_ns >= r->m->perf_ns || g->kind == FAULT_HEAD || g->kind == FAULT_EMPTY ||
 	    g->kind == FAULT_PT_STARTING)
 		return false;
-	length = g->until_ns - g->time_ns;
+	length = MIN_OF(g->until_ns, r->m->perf_ns) - g->time_ns;
 	return length >= GAP_MIN_NS &&
 	       (g->until_ns + GAP_NEAR_NS >= r->m->perf_ns || length >= window / GAP_PART);
 }

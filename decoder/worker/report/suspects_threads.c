@@ -12,6 +12,7 @@
 
 #define LONG_NS	    20000000u /* a call that is open this long */
 #define LONG_TIMES  10u	      /* and so many times as long as any that ended */
+#define LOOP_PART   4u /* a loop got its thread back in the last of so many parts of its time */
 #define LOCK_NS	    10000000u /* a thread that waits for a lock this long */
 #define WAIT_NS	    50000000u /* a thread that is in an unusual system call this long */
 #define RUNNABLE_NS 20000000u /* a thread that waits for a CPU this long */
@@ -37,6 +38,9 @@ struct moments {
 	struct moment *list; /* by process */
 	size_t n;
 	uint64_t now;
+	/* Threads that are not in the list, by process. */
+	const struct report_state **missing;
+	size_t n_missing;
 };
 
 static bool is_lock_function(const char *name)
@@ -84,6 +88,23 @@ static void find_lock(const struct report *r, struct moment *m)
 	}
 }
 
+static const struct tally_branch *last_branch(const struct moment *m)
+{
+	if (!m->last || m->last->n_last == 0)
+		return NULL;
+	return &m->last->last[(m->last->n_last - 1) % REPORT_LAST_BRANCHES];
+}
+
+/* Whether M blocked in futex(2), or in a system call of unknown number. In a lock's function a
+ * thread may also wait for a page. */
+static bool may_wait_for_lock(const struct moment *m)
+{
+	const struct tally_branch *last = last_branch(m);
+
+	return last && last->kind == FLOW_SYSCALL && m->state->kind == REPORT_STATE_BLOCKED &&
+	       (m->call == CALL_FUTEX || m->call == REPORT_NO_CALL);
+}
+
 static int by_process(const void *a, const void *b)
 {
 	const struct moment *x = a, *y = b;
@@ -93,13 +114,45 @@ static int by_process(const void *a, const void *b)
 	return x->thread->tid < y->thread->tid ? -1 : x->thread->tid > y->thread->tid;
 }
 
+static int state_by_process(const void *a, const void *b)
+{
+	const struct report_state *const *x = a, *const *y = b;
+
+	if ((*x)->thread->pid != (*y)->thread->pid)
+		return (*x)->thread->pid < (*y)->thread->pid ? -1 : 1;
+	return 0;
+}
+
+/* LISTED: which states of R are those of the list of ALL. */
+static void collect_missing(const struct report *r, struct moments *all, const bool *listed)
+{
+	for (size_t i = 0; i < r->n_states; i++)
+		if (!listed[i])
+			all->missing[all->n_missing++] = &r->states[i];
+	if (all->n_missing > 0)
+		qsort(all->missing, all->n_missing, sizeof(*all->missing), state_by_process);
+}
+
+/* Whether a thread of process PID that is not in the list was there at SINCE (perf ns; UINT64_MAX:
+ * at the trigger) or later. */
+static bool is_missing(const struct moments *all, uint32_t pid, uint64_t since)
+{
+	for (size_t i = FIRST_WHERE(k, all->n_missing, all->missing[k]->thread->pid >= pid);
+	     i < all->n_missing && all->missing[i]->thread->pid == pid; i++)
+		if (all->missing[i]->kind != REPORT_STATE_EXITED || all->missing[i]->left >= since)
+			return true;
+	return false;
+}
+
 static int collect(const struct report *r, struct moments *ret)
 {
 	const size_t total = MIN_OF(r->lists[REPORT_THREADS].total, (size_t)MAX_LOOKED);
+	CLEANUP_FREE bool *listed = calloc(r->n_states + 1, sizeof(*listed));
 
 	*ret = (struct moments){.list = calloc(total + 1, sizeof(*ret->list)),
+				.missing = calloc(r->n_states + 1, sizeof(*ret->missing)),
 				.now = r->m->perf_ns};
-	if (!ret->list)
+	if (!ret->list || !ret->missing || !listed)
 		return -ENOMEM;
 	for (size_t i = 0; i < total; i++) {
 		const struct report_thread *t = &r->threads[i];
@@ -114,11 +167,12 @@ static int collect(const struct report *r, struct moments *ret)
 		if (!report_code_is_known(r, state, m->last))
 			m->last = NULL;
 		m->call = report_system_call(r, t->thread, m->last);
-		if (m->last && state->kind == REPORT_STATE_BLOCKED &&
-		    (m->call == CALL_FUTEX || m->call == REPORT_NO_CALL))
+		if (may_wait_for_lock(m))
 			find_lock(r, m);
+		listed[state - r->states] = true;
 		ret->n++;
 	}
+	collect_missing(r, ret, listed);
 	qsort(ret->list, ret->n, sizeof(*ret->list), by_process);
 	return 0;
 }
@@ -145,11 +199,17 @@ static struct report_suspect suspect_of(enum report_suspect_kind kind, const str
 
 /* --- Processes: [first, end) of the list is one --- */
 
-static const struct tally_branch *last_branch(const struct moment *m)
+/* Whether the process of [first, end) had a thread at TSC or later of whose last code nothing is
+ * known: the thread may have called exit. */
+static bool may_have_exited(const struct report *r, const struct moments *all, size_t first,
+			    size_t end, uint64_t tsc)
 {
-	if (!m->last || m->last->n_last == 0)
-		return NULL;
-	return &m->last->last[(m->last->n_last - 1) % REPORT_LAST_BRANCHES];
+	const uint64_t since = tscmap_ns(&r->d->replay->clock, tsc);
+
+	for (size_t i = first; i < end; i++)
+		if (!last_branch(&all->list[i]) && all->list[i].state->left >= since)
+			return true;
+	return is_missing(all, all->list[first].thread->pid, since);
 }
 
 /* A process whose threads are all gone, and none of which called exit, was ended by a signal. The
@@ -176,7 +236,7 @@ static int find_crash(struct report *r, const struct moments *all, size_t first,
 		    (!victim || m->last->last_tsc < victim->last->last_tsc))
 			victim = m;
 	}
-	if (!victim)
+	if (!victim || may_have_exited(r, all, first, end, victim->last->last_tsc))
 		return 0;
 	s = suspect_of(SUSPECT_CRASH, victim);
 	s.address = victim->last->ip;
@@ -198,7 +258,7 @@ static bool is_deadlock(const struct moments *all, size_t first, size_t end, siz
 			return false;
 		*ret_locks += m->lock;
 	}
-	return *ret_locks >= 1;
+	return *ret_locks >= 1 && !is_missing(all, all->list[first].thread->pid, UINT64_MAX);
 }
 
 static int add_deadlock(struct report *r, const struct moments *all, size_t first, size_t end)
@@ -294,10 +354,55 @@ static uint64_t blocked_since(const struct report *r, const struct moment *m, ui
 	return blocked;
 }
 
+/* When the thread of M was certainly still in its calls, TSC: its last time may be known only
+ * roughly. */
+static uint64_t last_certain(const struct moment *m)
+{
+	const struct tally_branch *last = last_branch(m);
+
+	return last ? MIN_OF(last->tsc_lo, m->last->last_tsc) : m->last->last_tsc;
+}
+
+/* Whether one of the last branches is a return behind TSC. */
+static bool has_returned(const struct tally_counters *c, uint64_t tsc)
+{
+	const uint64_t n = MIN_OF(c->n_last, (uint64_t)REPORT_LAST_BRANCHES);
+
+	for (uint64_t i = 1; i <= n; i++) {
+		const struct tally_branch *b = &c->last[(c->n_last - i) % REPORT_LAST_BRANCHES];
+
+		if (b->kind == FLOW_RET && b->tsc_lo > tsc)
+			return true;
+	}
+	return false;
+}
+
+/* Whether instance number I goes on calling others that return, 0 being the innermost: it got its
+ * thread back not long ago, and calls take most of its time. WITHIN: so does the one within it. */
+static bool goes_on(const struct report *r, const struct moment *m, size_t i, bool within)
+{
+	const struct open_call open = open_at(m->last, i);
+	const struct function *f;
+	uint64_t late;
+
+	if (open.function == TALLY_NO_FUNCTION || open.function == 0 || open.begin.tsc == 0 ||
+	    last_certain(m) <= open.begin.tsc)
+		return within;
+	f = &r->d->tally.functions.list[open.function];
+	if (f->self_ticks >= f->total_ticks - f->total_ticks / 2)
+		return false;
+	late = last_certain(m) - (last_certain(m) - open.begin.tsc) / LOOP_PART;
+	if (i == 0)
+		return has_returned(m->last, late);
+	return within || (!calls_at(&m->last->calls, i - 1)->signal &&
+			  open_at(m->last, i - 1).begin.tsc > late);
+}
+
 /* Whether the instance has been executing for very long: CALLS that ended are the measure, or, if
- * there are none, what the thread did before. SEEN: since when the thread is known, TSC. */
+ * there are none, what the thread did before. LOOP: the instance goes on calling others. SEEN:
+ * since when the thread is known, TSC. */
 static bool is_long(const struct report *r, const struct moment *m, const struct open_call *open,
-		    uint64_t seen, struct report_suspect *ret)
+		    bool loop, uint64_t seen, struct report_suspect *ret)
 {
 	const struct tscmap *clock = &r->d->replay->clock;
 	const struct tally_counters *c = m->last;
@@ -306,17 +411,17 @@ static bool is_long(const struct report *r, const struct moment *m, const struct
 	uint64_t took, ended, since;
 
 	if (open->function == TALLY_NO_FUNCTION || open->function == 0 || open->begin.tsc == 0 ||
-	    c->last_tsc <= open->begin.tsc)
+	    last_certain(m) <= open->begin.tsc)
 		return false;
 	f = &r->d->tally.functions.list[open->function];
 	d = suspects_durations(r, open->function);
-	took = c->last_tsc - open->begin.tsc;
+	took = last_certain(m) - open->begin.tsc;
 	since = tscmap_ns(clock, open->begin.tsc);
 	ended = f->calls - f->unended;
 	if (tscmap_span(clock, took) < LONG_NS)
 		return false;
 	if (ended > 0 ? took / LONG_TIMES < (d ? d->max : 0)
-		      : seen >= open->begin.tsc || took > open->begin.tsc - seen)
+		      : loop || seen >= open->begin.tsc || took > open->begin.tsc - seen)
 		return false;
 	if (blocked_since(r, m, since) > tscmap_span(clock, took) / 2)
 		return false;
@@ -334,13 +439,15 @@ static int find_long(struct report *r, const struct moment *m)
 	struct report_suspect s = suspect_of(SUSPECT_LONG_CALL, m);
 	uint64_t end, begin = MAX_OF(suspects_begin(r, &end), m->thread->begin);
 	const uint64_t seen = tscmap_tsc(&r->d->replay->clock, begin);
+	bool loop = false;
 
-	if (seen == MANIFEST_ABSENT)
+	if (seen == MANIFEST_ABSENT || !m->state->certain)
 		return 0;
 	for (size_t i = 0; i <= calls_depth(&m->last->calls); i++) {
 		const struct open_call open = open_at(m->last, i);
 
-		if (is_long(r, m, &open, seen, &s))
+		loop = goes_on(r, m, i, loop);
+		if (is_long(r, m, &open, loop, seen, &s))
 			return suspects_add(r, &s);
 	}
 	return 0;
@@ -356,7 +463,7 @@ static const struct timeline_thread *running_on(const struct moments *all, size_
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (all->list[i].state->kind == REPORT_STATE_RUNNING &&
-		    all->list[i].state->cpu == cpu)
+		    all->list[i].state->certain && all->list[i].state->cpu == cpu)
 			return all->list[i].thread;
 	return NULL;
 }
@@ -418,5 +525,6 @@ int suspects_threads(struct report *r)
 	for (size_t i = 0; i < all.n && result == 0; i++)
 		result = find_in_thread(r, &all, &all.list[i]);
 	free(all.list);
+	free(all.missing);
 	return result;
 }

@@ -15,6 +15,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/report/test_report_limit \
 	tests/unit/decoder/worker/report/test_report_marks \
 	tests/unit/decoder/worker/report/test_report_source \
+	tests/unit/decoder/worker/report/test_report_suspects \
 	tests/unit/decoder/worker/replay/test_rounds \
 	tests/unit/decoder/worker/test_sandbox \
 	tests/unit/decoder/worker/test_sandbox_calls \
@@ -99,6 +100,13 @@ tests_unit_decoder_worker_report_test_report_source_SOURCES = tests/unit/decoder
 tests_unit_decoder_worker_report_test_report_source_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_source_LDFLAGS = \
 	-Wl,--wrap=symbols_lines,--wrap=symbols_dwarf,--wrap=demangle
+# Says itself what a decode would have found.
+tests_unit_decoder_worker_report_test_report_suspects_SOURCES = \
+	tests/unit/decoder/worker/report/test_report_suspects.c
+tests_unit_decoder_worker_report_test_report_suspects_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_report_test_report_suspects_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=report_reach,--wrap=report_all_begin_ns,--wrap=report_system_call \
+	-Wl,--wrap=report_place,--wrap=timeline_get_turn
 tests_unit_decoder_worker_replay_test_rounds_SOURCES = tests/unit/decoder/worker/replay/test_rounds.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_replay_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_sandbox_SOURCES = tests/unit/decoder/worker/test_sandbox.c

@@ -1,0 +1,906 @@
+/*
+ * decoder/worker/report/report_suspects.c and suspects_threads.c: what a decode has found is made
+ * up, as are the answers of the rooms below. For each rule there is a case that meets it, and cases
+ * that just do not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decoder/worker/report/report_suspects.h"
+#include "proto/base.h"
+
+#define MS	  UINT64_C(1000000)
+#define US	  UINT64_C(1000)
+#define NOW	  (1000 * MS)
+#define BEGIN	  (500 * MS) /* of the window */
+#define N_THREADS 4u
+#define N_FUNCS	  6u
+#define PID	  100u
+#define LOCK_AT	  0x1000u /* in pthread_mutex_lock */
+#define CALLER	  0x2000u
+#define FUTEX	  202u
+
+/* One tick is one ns. CPU 0 was stopped first. Function 0 is unknown code. */
+static struct world {
+	struct report r;
+	struct decode d;
+	struct replay replay;
+	struct manifest m;
+	struct manifest_cpu cpus[2];
+	struct timeline_thread threads[N_THREADS];
+	struct report_state states[N_THREADS];
+	struct report_thread known[N_THREADS];
+	struct tally_counters counters[N_THREADS];
+	struct tally_counters *list[N_THREADS];
+	struct function functions[N_FUNCS];
+	uint32_t order[N_FUNCS];
+	struct turns_cpu turns[2];
+	struct turns_turn turn[3];
+	struct timeline_turn told[3];
+	struct marks_cpu marks[2];
+	struct mark mark[4];
+	struct gap gaps[4];
+	struct report_reach reach[2];
+	uint64_t calls[N_THREADS];
+} * w;
+
+/* --- The rooms below --- */
+
+struct report_reach __wrap_report_reach(const struct report *r, size_t cpu);
+uint64_t __wrap_report_all_begin_ns(const struct decode *d);
+uint64_t __wrap_report_system_call(const struct report *r, const struct timeline_thread *thread,
+				   const struct tally_counters *counters);
+void __wrap_report_place(const struct report *r, uint32_t context, uint64_t address,
+			 struct report_place *ret);
+void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
+			      struct timeline_turn *ret);
+
+struct report_reach __wrap_report_reach(const struct report *r, size_t cpu)
+{
+	(void)r;
+	return w->reach[cpu];
+}
+
+uint64_t __wrap_report_all_begin_ns(const struct decode *d)
+{
+	(void)d;
+	return MAX_OF(w->reach[0].begin, w->reach[1].begin);
+}
+
+uint64_t __wrap_report_system_call(const struct report *r, const struct timeline_thread *thread,
+				   const struct tally_counters *counters)
+{
+	(void)r;
+	return counters ? w->calls[thread - w->threads] : REPORT_NO_CALL;
+}
+
+void __wrap_report_place(const struct report *r, uint32_t context, uint64_t address,
+			 struct report_place *ret)
+{
+	(void)r;
+	(void)context;
+	*ret = (struct report_place){
+		.linkage = address == LOCK_AT ? "pthread_mutex_lock@@GLIBC_2.2.5" : "other"};
+}
+
+void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
+			      struct timeline_turn *ret)
+{
+	(void)t;
+	(void)cpu;
+	*ret = w->told[index];
+}
+
+/* --- The world --- */
+
+static void make_thread(size_t i)
+{
+	struct tally_counters *c = &w->counters[i];
+
+	w->threads[i] = (struct timeline_thread){PID, PID + (uint32_t)i, 0, SPACE_NOW, 1};
+	w->states[i] = (struct report_state){.thread = &w->threads[i],
+					     .kind = REPORT_STATE_BLOCKED,
+					     .seen = true,
+					     .certain = true,
+					     .ran = NOW - 2 * MS,
+					     .left = NOW - MS,
+					     .cpu = 1};
+	c->thread = &w->threads[i];
+	c->last_tsc = NOW - MS;
+	c->ticks = 400 * MS;
+	c->ip = 0x3000;
+	c->function = TALLY_NO_FUNCTION;
+	calls_init(&c->calls);
+	w->list[i] = c;
+	w->known[i] = (struct report_thread){
+		.tally = &w->d.tally, .first = i, .end = i + 1, .thread = &w->threads[i]};
+	w->calls[i] = REPORT_NO_CALL;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -1;
+	w->r.d = &w->d;
+	w->r.m = &w->m;
+	w->m.cpus = w->cpus;
+	w->m.n_cpus = 2;
+	w->m.perf_ns = NOW;
+	w->cpus[1].stop_order = 1;
+	w->replay.clock = (struct tscmap){.known = true, .mult = 1};
+	w->replay.manifest = &w->m;
+	w->replay.turns.cpus = w->turns;
+	w->d.replay = &w->replay;
+	w->d.tally.functions.list = w->functions;
+	w->d.tally.functions.n = N_FUNCS;
+	w->d.tally.threads = w->list;
+	w->d.tally.n_threads = N_THREADS;
+	w->d.marks.cpus = w->marks;
+	w->d.marks.lists[MARKS_FREQUENCIES].list = w->mark;
+	w->d.gaps.list = w->gaps;
+	w->r.states = w->states;
+	w->r.threads = w->known;
+	w->r.functions = w->order;
+	for (size_t i = 0; i < 2; i++)
+		w->reach[i] = (struct report_reach){BEGIN, NOW};
+	for (size_t i = 0; i < N_THREADS; i++)
+		make_thread(i);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_THREADS; i++)
+		calls_done(&w->counters[i].calls);
+	durations_done(&w->d.tally.functions.durations);
+	free(w->r.suspects);
+	free(w);
+	return 0;
+}
+
+/* There are threads [0, N). */
+static void set_threads(size_t n)
+{
+	w->r.n_states = n;
+	w->r.lists[REPORT_THREADS].total = n;
+}
+
+static void assert_only(enum report_suspect_kind kind)
+{
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	assert_int_equal(w->r.n_suspects, 1);
+	assert_int_equal(w->r.suspects[0].kind, kind);
+}
+
+static void assert_none(void)
+{
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	if (w->r.n_suspects > 0)
+		fail_msg("%zu suspects, the first of kind %u", w->r.n_suspects,
+			 w->r.suspects[0].kind);
+}
+
+static void set_last(size_t thread, enum flow_kind kind)
+{
+	struct tally_counters *c = &w->counters[thread];
+
+	c->last[c->n_last++ % REPORT_LAST_BRANCHES] =
+		(struct tally_branch){.kind = kind, .tsc_lo = c->last_tsc, .tsc_hi = c->last_tsc};
+}
+
+static void add_calls(uint32_t function, uint64_t n, uint64_t ticks)
+{
+	const struct durations_call call = {
+		.ticks = ticks, .tsc = BEGIN + MS, .thread = &w->threads[0]};
+
+	w->functions[function].calls += n;
+	w->functions[function].total_ticks += n * ticks;
+	for (uint64_t i = 0; i < n; i++)
+		assert_int_equal(durations_add(&w->d.tally.functions.durations,
+					       &w->functions[function].durations, &call),
+				 0);
+}
+
+/* --- Nothing --- */
+
+static void suspects_of_nothing_are_none(void **state)
+{
+	(void)state;
+	assert_none();
+}
+
+static void suspects_of_an_idle_process_are_none(void **state)
+{
+	(void)state;
+	set_threads(N_THREADS);
+	add_calls(1, 1000, 50 * US);
+	add_calls(2, 1000, 300);
+	assert_none();
+}
+
+static void suspects_without_a_trigger_are_none_of_threads(void **state)
+{
+	(void)state;
+	set_threads(1);
+	w->m.perf_ns = MANIFEST_ABSENT;
+	w->states[0].kind = REPORT_STATE_RUNNABLE;
+	w->states[0].left = BEGIN;
+	assert_none();
+}
+
+/* --- crash --- */
+
+static void exit_all(size_t n)
+{
+	set_threads(n);
+	for (size_t i = 0; i < n; i++) {
+		w->states[i].kind = REPORT_STATE_EXITED;
+		w->states[i].ran = NOW - 11 * MS;
+		set_last(i, FLOW_DISABLE);
+		w->counters[i].last_tsc = NOW - 10 * MS + i;
+	}
+}
+
+static void suspects_crash_names_the_thread_that_was_interrupted_first(void **state)
+{
+	(void)state;
+	exit_all(2);
+	assert_only(SUSPECT_CRASH);
+	assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	assert_int_equal(w->r.suspects[0].address, 0x3000);
+}
+
+static void suspects_crash_with_a_thread_left_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	w->states[1].kind = REPORT_STATE_BLOCKED;
+	assert_none();
+}
+
+static void suspects_crash_with_a_thread_that_may_have_called_exit_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	set_last(1, FLOW_SYSCALL);
+	w->calls[1] = 231;
+	assert_none();
+	w->calls[1] = REPORT_NO_CALL;
+	assert_none();
+}
+
+static void suspects_crash_with_a_thread_of_unknown_code_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	w->known[1].end = w->known[1].first;
+	assert_none();
+}
+
+static void suspects_crash_with_a_thread_that_is_not_listed_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	w->r.lists[REPORT_THREADS].total = 1;
+	assert_none();
+}
+
+/* --- deadlock, lock-wait --- */
+
+static void wait_for_lock(size_t thread, uint64_t ns)
+{
+	w->states[thread].left = NOW - ns;
+	w->states[thread].ran = NOW - ns - US;
+	w->counters[thread].last_tsc = NOW - ns;
+	w->counters[thread].ip = LOCK_AT;
+	w->calls[thread] = FUTEX;
+	set_last(thread, FLOW_SYSCALL);
+	assert_int_equal(calls_push(&w->counters[thread].calls,
+				    &(struct calls_frame){.from = CALLER},
+				    &(struct calls_frame){0}),
+			 0);
+}
+
+static void suspects_deadlock_has_the_threads_that_wait_for_a_lock(void **state)
+{
+	(void)state;
+	set_threads(3);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 10 * MS);
+	wait_for_lock(2, 30 * MS);
+	w->counters[2].ip = 0x3000; /* in pthread_join */
+	assert_only(SUSPECT_DEADLOCK);
+	assert_int_equal(w->r.suspects[0].n_tids, 2);
+	assert_int_equal(w->r.suspects[0].tids[1], PID + 1);
+	assert_int_equal(w->r.suspects[0].since, NOW - 10 * MS);
+}
+
+static void suspects_deadlock_too_short_is_the_wait_of_one(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 10 * MS - 1);
+	assert_only(SUSPECT_LOCK_WAIT);
+	assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	assert_int_equal(w->r.suspects[0].address, CALLER);
+}
+
+static void suspects_deadlock_with_an_uncertain_thread_is_none(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 20 * MS);
+	w->states[1].certain = false;
+	assert_only(SUSPECT_LOCK_WAIT);
+}
+
+static void suspects_deadlock_with_a_thread_that_is_not_listed_is_none(void **state)
+{
+	(void)state;
+	set_threads(3);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 20 * MS);
+	w->states[2].kind = REPORT_STATE_RUNNING;
+	w->r.lists[REPORT_THREADS].total = 2;
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	assert_int_equal(w->r.n_suspects, 2);
+	assert_int_equal(w->r.suspects[0].kind, SUSPECT_LOCK_WAIT);
+}
+
+static void suspects_lock_wait_too_short_is_none(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 10 * MS - 1);
+	assert_none();
+}
+
+static void suspects_lock_wait_in_a_page_fault_is_none(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	w->calls[0] = REPORT_NO_CALL;
+	set_last(0, FLOW_DISABLE);
+	assert_none();
+}
+
+/* --- long-call --- */
+
+/* Thread 0 runs FUNCTION since SINCE, directly in what runs so far. */
+static void enter(uint32_t function, uint64_t since)
+{
+	struct tally_counters *c = &w->counters[0];
+	const struct calls_frame frame = {
+		.from = CALLER, .function = c->function, .begin = c->begin};
+
+	if (c->function != TALLY_NO_FUNCTION)
+		assert_int_equal(calls_push(&c->calls, &frame, &(struct calls_frame){0}), 0);
+	c->function = function;
+	c->begin = (struct calls_begin){since, c->ticks - (NOW - since)};
+	w->functions[function].calls++;
+	w->functions[function].unended++;
+	w->functions[function].total_ticks += NOW - since;
+}
+
+static void run(uint64_t since)
+{
+	set_threads(1);
+	w->states[0].kind = REPORT_STATE_RUNNING;
+	w->states[0].ran = since;
+	w->states[0].left = NOW;
+	w->counters[0].last_tsc = NOW;
+	set_last(0, FLOW_COND);
+}
+
+static void suspects_long_call_that_usually_ends_at_once(void **state)
+{
+	(void)state;
+	run(BEGIN);
+	add_calls(1, 50, 2 * MS);
+	enter(1, NOW - 20 * MS);
+	assert_only(SUSPECT_LONG_CALL);
+	assert_int_equal(w->r.suspects[0].function, 1);
+	assert_int_equal(w->r.suspects[0].since, NOW - 20 * MS);
+	assert_int_equal(w->r.suspects[0].calls, 50);
+	assert_int_equal(w->r.suspects[0].longest_ns, 2 * MS);
+}
+
+static void suspects_long_call_too_short_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, 2 * MS);
+	enter(1, NOW - 20 * MS + 1);
+	assert_none();
+}
+
+static void suspects_long_call_that_often_takes_a_tenth_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, 2 * MS + 1);
+	enter(1, NOW - 20 * MS);
+	assert_none();
+}
+
+static void suspects_long_call_of_an_uncertain_thread_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, US);
+	enter(1, NOW - 20 * MS);
+	w->states[0].certain = false;
+	assert_none();
+}
+
+static void suspects_long_call_whose_end_has_no_exact_time_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, US);
+	enter(1, NOW - 25 * MS);
+	w->counters[0].last[0].tsc_lo = NOW - 25 * MS;
+	w->counters[0].last[0].tsc_hi = NOW + 25 * MS;
+	assert_none();
+}
+
+static void suspects_long_call_that_was_blocked_for_most_of_the_time_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 10 * MS);
+	add_calls(1, 50, US);
+	enter(1, NOW - 40 * MS);
+	w->states[0].cpu = 0;
+	w->turns[0] = (struct turns_cpu){.list = w->turn, .n = 2};
+	w->turn[0] = (struct turns_turn){.since = BEGIN, .before = TURNS_NONE};
+	w->turn[1] = (struct turns_turn){.since = NOW - 10 * MS, .before = 0};
+	w->told[0] = (struct timeline_turn){.since = BEGIN, .until = NOW - 31 * MS};
+	assert_none();
+}
+
+static void suspects_long_call_of_a_first_call_that_spins(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	enter(1, NOW - 63 * MS);
+	w->functions[1].self_ticks = 63 * MS;
+	assert_only(SUSPECT_LONG_CALL);
+	assert_int_equal(w->r.suspects[0].calls, 0);
+}
+
+static void suspects_long_call_since_the_beginning_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	enter(1, BEGIN + 249 * MS);
+	w->functions[1].self_ticks = 251 * MS;
+	assert_none();
+}
+
+/* serve() calls handle() again and again, which is running now. */
+static void suspects_long_call_of_an_endless_outer_loop_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(2, 1000, 50 * US);
+	enter(1, NOW - 63 * MS);
+	enter(2, NOW - 15 * MS);
+	w->functions[1].self_ticks = 31 * MS;
+	assert_none();
+}
+
+/* Around it are others that wait for the loop. */
+static void suspects_long_call_around_an_endless_loop_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(2, 1000, 50 * US);
+	enter(3, NOW - 63 * MS);
+	enter(1, NOW - 60 * MS);
+	enter(2, NOW - MS);
+	assert_none();
+}
+
+/* What it called last returned, and it runs itself. */
+static void suspects_long_call_of_an_outer_loop_between_two_calls_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	enter(1, NOW - 63 * MS);
+	set_last(0, FLOW_RET);
+	set_last(0, FLOW_COND);
+	w->functions[1].self_ticks = 31 * MS;
+	assert_none();
+}
+
+static void suspects_long_call_of_a_loop_whose_calls_take_little_is_told(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	enter(1, NOW - 63 * MS);
+	set_last(0, FLOW_RET);
+	w->functions[1].self_ticks = 32 * MS;
+	assert_only(SUSPECT_LONG_CALL);
+}
+
+/* The call within has no usual duration that says more. */
+static void suspects_long_call_of_a_loop_that_is_held_up_within_is_told(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(2, 1000, 5 * MS);
+	enter(1, NOW - 63 * MS);
+	enter(2, NOW - 17 * MS);
+	assert_only(SUSPECT_LONG_CALL);
+	assert_int_equal(w->r.suspects[0].function, 1);
+}
+
+/* --- slow-calls --- */
+
+static void suspects_slow_calls_are_few_and_clear_of_the_others(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 6, 3 * MS);
+	assert_only(SUSPECT_SLOW_CALLS);
+	assert_int_equal(w->r.suspects[0].function, 1);
+	assert_int_equal(w->r.suspects[0].calls, 1006);
+	assert_int_equal(w->r.suspects[0].count, 6);
+	assert_int_equal(w->r.suspects[0].longest_ns, 3 * MS);
+}
+
+static void suspects_slow_calls_of_too_few_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 98, 30 * US);
+	add_calls(1, 1, 10 * MS);
+	assert_none();
+}
+
+static void suspects_slow_calls_more_than_one_of_100_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 197, 30 * US);
+	add_calls(1, 3, 3 * MS);
+	assert_none();
+}
+
+static void suspects_slow_calls_below_half_a_millisecond_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 5 * US);
+	add_calls(1, 4, 500 * US - 1);
+	assert_none();
+}
+
+static void suspects_slow_calls_one_below_five_milliseconds_is_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 5 * US);
+	add_calls(1, 1, 5 * MS - 1);
+	assert_none();
+}
+
+static void suspects_slow_calls_that_are_not_clear_of_others_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	for (uint64_t us = 60; us < 4000; us *= 2)
+		add_calls(1, 3, us * US);
+	assert_none();
+}
+
+/* --- wait, runnable, ran-until-trigger --- */
+
+static void block_in(uint64_t call, uint64_t ns)
+{
+	set_threads(1);
+	w->states[0].left = w->counters[0].last_tsc = NOW - ns;
+	w->states[0].ran = NOW - ns - US;
+	w->calls[0] = call;
+	set_last(0, FLOW_SYSCALL);
+}
+
+static void suspects_wait_for_a_reader(void **state)
+{
+	(void)state;
+	block_in(1, 50 * MS);
+	assert_only(SUSPECT_WAIT);
+	assert_int_equal(w->r.suspects[0].count, 1);
+}
+
+static void suspects_wait_too_short_or_in_read_is_none(void **state)
+{
+	(void)state;
+	block_in(1, 50 * MS - 1);
+	assert_none();
+	block_in(0, 50 * MS);
+	assert_none();
+}
+
+static void preempt(uint64_t ns)
+{
+	set_threads(2);
+	w->states[0].kind = REPORT_STATE_RUNNABLE;
+	w->states[0].left = NOW - ns;
+	w->states[0].ran = NOW - ns - US;
+	w->states[1].kind = REPORT_STATE_RUNNING;
+	w->states[1].ran = NOW - ns;
+}
+
+static void suspects_runnable_names_who_has_the_cpu(void **state)
+{
+	(void)state;
+	preempt(20 * MS);
+	assert_only(SUSPECT_RUNNABLE);
+	assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	assert_ptr_equal(w->r.suspects[0].other, &w->threads[1]);
+}
+
+static void suspects_runnable_does_not_name_who_may_have_the_cpu(void **state)
+{
+	(void)state;
+	preempt(20 * MS);
+	w->states[1].certain = false;
+	assert_only(SUSPECT_RUNNABLE);
+	assert_null(w->r.suspects[0].other);
+}
+
+static void suspects_runnable_too_short_or_uncertain_is_none(void **state)
+{
+	(void)state;
+	preempt(20 * MS - 1);
+	assert_none();
+	preempt(20 * MS);
+	w->states[0].certain = false;
+	assert_none();
+}
+
+static void suspects_ran_until_the_trigger_on_its_cpu(void **state)
+{
+	(void)state;
+	run(BEGIN + 250 * MS);
+	w->states[0].cpu = 0;
+	assert_only(SUSPECT_RAN);
+}
+
+static void suspects_ran_less_or_elsewhere_is_none(void **state)
+{
+	(void)state;
+	run(BEGIN + 250 * MS + 1);
+	w->states[0].cpu = 0;
+	assert_none();
+	w->states[0].ran = BEGIN;
+	w->states[0].cpu = 1;
+	assert_none();
+}
+
+static void suspects_ran_in_a_short_window_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 50 * MS + 1);
+	w->states[0].cpu = 0;
+	w->reach[0].begin = w->reach[1].begin = NOW - 60 * MS;
+	assert_none();
+}
+
+/* --- late-function --- */
+
+/* Function 2 appears at FIRST; function 1 of the same file ran from the beginning. */
+static void appear(uint64_t first)
+{
+	w->functions[1] = (struct function){.first = BEGIN, .self_insns = 1000000, .image = 1};
+	w->functions[2] =
+		(struct function){.first = first, .calls = 10, .self_insns = 50000, .image = 1};
+	w->order[0] = 1;
+	w->order[1] = 2;
+	w->r.lists[REPORT_FUNCTIONS].total = 2;
+}
+
+static void suspects_late_function_in_the_last_twentieth(void **state)
+{
+	(void)state;
+	appear(NOW - 25 * MS);
+	assert_only(SUSPECT_LATE_FUNCTION);
+	assert_int_equal(w->r.suspects[0].function, 2);
+	assert_int_equal(w->r.suspects[0].since, NOW - 25 * MS);
+}
+
+static void suspects_late_function_slightly_earlier_is_none(void **state)
+{
+	(void)state;
+	appear(NOW - 25 * MS - 1);
+	assert_none();
+}
+
+static void suspects_late_function_of_little_work_or_a_new_file_is_none(void **state)
+{
+	(void)state;
+	appear(NOW - 25 * MS);
+	w->functions[2].calls = 9;
+	w->functions[2].self_insns = 9999;
+	assert_none();
+	appear(NOW - 25 * MS);
+	w->functions[2].image = 2;
+	assert_none();
+}
+
+/* The ring of the CPU on which it runs may reach back no further. */
+static void suspects_late_function_with_a_short_ring_is_none(void **state)
+{
+	(void)state;
+	appear(NOW - 25 * MS);
+	w->reach[1].begin = NOW - 30 * MS;
+	assert_none();
+	w->reach[1].begin = NOW - 400 * MS;
+	assert_none();
+}
+
+static void suspects_late_function_behind_a_gap_is_none(void **state)
+{
+	(void)state;
+	appear(NOW - 25 * MS);
+	w->gaps[0] = gaps_blank(FAULT_OVERFLOW);
+	w->gaps[0].time_ns = BEGIN + 100 * MS;
+	w->gaps[0].until_ns = BEGIN + 126 * MS;
+	w->d.gaps.n = 1;
+	assert_none();
+}
+
+/* --- frequency --- */
+
+static void set_ratio(uint64_t lo, uint64_t hi)
+{
+	w->marks[1] = (struct marks_cpu){.ratio = 20, .lowest = 20, .highest = 30};
+	w->mark[0] = (struct mark){.flow = {.value = 20, .tsc_lo = lo, .tsc_hi = hi}, .cpu = 1};
+	w->mark[1] =
+		(struct mark){.flow = {.value = 30, .tsc_lo = BEGIN, .tsc_hi = BEGIN}, .cpu = 1};
+	w->d.marks.lists[MARKS_FREQUENCIES].n = 2;
+}
+
+static void suspects_frequency_of_two_thirds(void **state)
+{
+	(void)state;
+	set_ratio(NOW - MS, NOW - MS);
+	assert_only(SUSPECT_FREQUENCY);
+	assert_int_equal(w->r.suspects[0].cpu, 1);
+	assert_int_equal(w->r.suspects[0].count, 20);
+	assert_int_equal(w->r.suspects[0].calls, 30);
+}
+
+static void suspects_frequency_higher_or_short_is_none(void **state)
+{
+	(void)state;
+	set_ratio(NOW - MS, NOW - MS);
+	w->mark[0].flow.value = 21;
+	assert_none();
+	set_ratio(NOW - MS + 1, NOW - MS + 1);
+	assert_none();
+}
+
+static void suspects_frequency_that_may_have_dropped_later_is_none(void **state)
+{
+	(void)state;
+	set_ratio(NOW - 2 * MS, NOW - MS + 1);
+	assert_none();
+	set_ratio(NOW - 2 * MS, UINT64_MAX);
+	assert_none();
+}
+
+/* --- gap --- */
+
+static void set_gap(enum fault kind, uint64_t since, uint64_t until)
+{
+	w->gaps[0] = gaps_blank(kind);
+	w->gaps[0].time_ns = since;
+	w->gaps[0].until_ns = until;
+	w->d.gaps.n = 1;
+}
+
+static void suspects_gap_near_the_trigger(void **state)
+{
+	(void)state;
+	set_gap(FAULT_OVERFLOW, NOW - 11 * MS, NOW - 10 * MS);
+	assert_only(SUSPECT_GAP);
+}
+
+static void suspects_gap_of_a_tenth_of_the_window(void **state)
+{
+	(void)state;
+	set_gap(FAULT_OVERFLOW, BEGIN + 50 * MS, BEGIN + 100 * MS);
+	assert_only(SUSPECT_GAP);
+}
+
+static void suspects_gap_shorter_or_earlier_is_none(void **state)
+{
+	(void)state;
+	set_gap(FAULT_OVERFLOW, NOW - 10 * MS, NOW - 9 * MS - 1);
+	assert_none();
+	set_gap(FAULT_OVERFLOW, BEGIN + 50 * MS, BEGIN + 100 * MS - 1);
+	assert_none();
+	set_gap(FAULT_HEAD, BEGIN, BEGIN + 100 * MS);
+	assert_none();
+}
+
+static void suspects_gap_counts_only_up_to_the_trigger(void **state)
+{
+	(void)state;
+	set_gap(FAULT_OVERFLOW, NOW - MS + 1, NOW + 5 * MS);
+	assert_none();
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(suspects_of_nothing_are_none),
+		CASE(suspects_of_an_idle_process_are_none),
+		CASE(suspects_without_a_trigger_are_none_of_threads),
+		CASE(suspects_crash_names_the_thread_that_was_interrupted_first),
+		CASE(suspects_crash_with_a_thread_left_is_none),
+		CASE(suspects_crash_with_a_thread_that_may_have_called_exit_is_none),
+		CASE(suspects_crash_with_a_thread_of_unknown_code_is_none),
+		CASE(suspects_crash_with_a_thread_that_is_not_listed_is_none),
+		CASE(suspects_deadlock_has_the_threads_that_wait_for_a_lock),
+		CASE(suspects_deadlock_too_short_is_the_wait_of_one),
+		CASE(suspects_deadlock_with_an_uncertain_thread_is_none),
+		CASE(suspects_deadlock_with_a_thread_that_is_not_listed_is_none),
+		CASE(suspects_lock_wait_too_short_is_none),
+		CASE(suspects_lock_wait_in_a_page_fault_is_none),
+		CASE(suspects_long_call_that_usually_ends_at_once),
+		CASE(suspects_long_call_too_short_is_none),
+		CASE(suspects_long_call_that_often_takes_a_tenth_is_none),
+		CASE(suspects_long_call_of_an_uncertain_thread_is_none),
+		CASE(suspects_long_call_whose_end_has_no_exact_time_is_none),
+		CASE(suspects_long_call_that_was_blocked_for_most_of_the_time_is_none),
+		CASE(suspects_long_call_of_a_first_call_that_spins),
+		CASE(suspects_long_call_since_the_beginning_is_none),
+		CASE(suspects_long_call_of_an_endless_outer_loop_is_none),
+		CASE(suspects_long_call_around_an_endless_loop_is_none),
+		CASE(suspects_long_call_of_an_outer_loop_between_two_calls_is_none),
+		CASE(suspects_long_call_of_a_loop_whose_calls_take_little_is_told),
+		CASE(suspects_long_call_of_a_loop_that_is_held_up_within_is_told),
+		CASE(suspects_slow_calls_are_few_and_clear_of_the_others),
+		CASE(suspects_slow_calls_of_too_few_are_none),
+		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
+		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
+		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
+		CASE(suspects_slow_calls_that_are_not_clear_of_others_are_none),
+		CASE(suspects_wait_for_a_reader),
+		CASE(suspects_wait_too_short_or_in_read_is_none),
+		CASE(suspects_runnable_names_who_has_the_cpu),
+		CASE(suspects_runnable_does_not_name_who_may_have_the_cpu),
+		CASE(suspects_runnable_too_short_or_uncertain_is_none),
+		CASE(suspects_ran_until_the_trigger_on_its_cpu),
+		CASE(suspects_ran_less_or_elsewhere_is_none),
+		CASE(suspects_ran_in_a_short_window_is_none),
+		CASE(suspects_late_function_in_the_last_twentieth),
+		CASE(suspects_late_function_slightly_earlier_is_none),
+		CASE(suspects_late_function_of_little_work_or_a_new_file_is_none),
+		CASE(suspects_late_function_with_a_short_ring_is_none),
+		CASE(suspects_late_function_behind_a_gap_is_none),
+		CASE(suspects_frequency_of_two_thirds),
+		CASE(suspects_frequency_higher_or_short_is_none),
+		CASE(suspects_frequency_that_may_have_dropped_later_is_none),
+		CASE(suspects_gap_near_the_trigger),
+		CASE(suspects_gap_of_a_tenth_of_the_window),
+		CASE(suspects_gap_shorter_or_earlier_is_none),
+		CASE(suspects_gap_counts_only_up_to_the_trigger),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
