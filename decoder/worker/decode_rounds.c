@@ -101,8 +101,12 @@ static void note_decoded(struct search *s, const struct tally *t)
 static bool take_turn(const struct search *s, uint32_t cpu, uint32_t turn, struct wanted *ret)
 {
 	const struct turns_turn *t = &s->replay->turns.cpus[cpu].list[turn];
-	const uint64_t until = MIN_OF(t->until, s->ends[cpu]);
+	uint64_t until;
 
+	/* Turns of CPUs without a trace come behind those of the manifest. */
+	if (cpu >= s->replay->manifest->n_cpus)
+		return false;
+	until = MIN_OF(t->until, s->ends[cpu]);
 	if (!t->thread || t->uncertain || t->silent || t->thread->tid == 0 ||
 	    until <= s->begins[cpu] || t->since >= until)
 		return false;

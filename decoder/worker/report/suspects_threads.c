@@ -338,6 +338,7 @@ static uint64_t blocked_since(const struct report *r, const struct moment *m, ui
 	size_t cpu = m->state->cpu, i = turns_at(&turns->cpus[cpu], m->state->ran);
 	uint64_t blocked = 0;
 
+	/* A turn before may be of a CPU without a trace, which the manifest does not have. */
 	for (unsigned n = 0; n < MAX_TURNS && turns->cpus[cpu].n > 0; n++) {
 		const struct turns_turn *turn = &turns->cpus[cpu].list[i];
 		const uint64_t next = turn->since;
@@ -347,7 +348,7 @@ static uint64_t blocked_since(const struct report *r, const struct moment *m, ui
 			break;
 		cpu = turn->before_cpu;
 		i = turn->before;
-		timeline_get_turn(r->d->replay->timeline, r->m->cpus[cpu].cpu, i, &before);
+		timeline_get_turn(r->d->replay->timeline, turns->cpus[cpu].cpu, i, &before);
 		if (!before.preempted && before.until < next)
 			blocked += next - MAX_OF(before.until, since);
 	}

@@ -74,6 +74,7 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 		};
 	}
 	to->n = n;
+	to->cpu = cpu;
 	return 0;
 }
 
@@ -87,6 +88,7 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 		return -ENOMEM;
 	to->list[0] = (struct turns_turn){.until = SPACE_NOW, .thread = thread};
 	to->n = 1;
+	to->cpu = TURNS_NONE;
 	return 0;
 }
 

@@ -95,6 +95,7 @@ struct turns_cpu {
 	uint32_t *noted; /* the turns whose `left` says something, in order */
 	size_t n_noted;
 	uint64_t begin; /* perf ns: of what was executed before nothing is known */
+	uint32_t cpu;	/* its number; TURNS_NONE: its turns are not the timeline's */
 };
 
 /* A time, perf ns. */

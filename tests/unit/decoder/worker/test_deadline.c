@@ -165,6 +165,40 @@ static void decode_run_short_deadline_reaches_threads_that_ran_before(void **sta
 	json_object_put(o);
 }
 
+#define SWITCH(n_cpu, at, leaves)                                                            \
+	{                                                                                    \
+		.type = PERF_RECORD_SWITCH_CPU_WIDE,                                         \
+		.misc = (leaves) ? PERF_RECORD_MISC_SWITCH_OUT : 0, .time = MAKE_TSC + (at), \
+		.cpu = (n_cpu), .pid = MAKE_PID, .tid = MAKE_TID + 2,                        \
+	}
+
+/* A third thread ran on CPUs without a trace, and last on the one that has a trace, where the CPU
+ * was idle. */
+static void decode_run_thread_from_cpu_without_trace_looks_no_further(void **state)
+{
+	const uint64_t idle = (uint64_t)(HALF - 1) * MAKE_ROUND + 760;
+	const struct perfrecord records[] = {
+		{.type = PERF_RECORD_COMM,
+		 .u.comm = {.pid = MAKE_PID, .tid = MAKE_TID + 2, .comm = "third"}},
+		SWITCH(8, 100, false),
+		SWITCH(8, 200, true),
+		SWITCH(9, 300, false),
+		SWITCH(9, 400, true),
+		SWITCH(0, idle, false),
+		SWITCH(0, idle + 20, true),
+	};
+	struct make_bundle how = halves;
+	struct clock clock = {.step = 1};
+	struct json_object *o;
+
+	(void)state;
+	how.records = records;
+	how.n_records = ARRAY_SIZE(records);
+	o = report(&how, SHORT, &clock);
+	assert_int_equal(number_at(o, "decoded/lastStretchesLeft"), 0);
+	json_object_put(o);
+}
+
 /* Removes what a deadline adds. */
 static void forget_parts(struct json_object *o)
 {
@@ -332,6 +366,7 @@ int main(void)
 		cmocka_unit_test(decode_run_without_deadline_says_nothing_of_it),
 		cmocka_unit_test(decode_run_deadline_0_is_the_newest_segment),
 		cmocka_unit_test(decode_run_short_deadline_reaches_threads_that_ran_before),
+		cmocka_unit_test(decode_run_thread_from_cpu_without_trace_looks_no_further),
 		cmocka_unit_test(decode_run_window_of_time_reaches_threads_that_ran_before),
 		cmocka_unit_test(decode_run_long_deadline_is_the_whole_report),
 		cmocka_unit_test(decode_run_summary_with_deadline_says_whether_it_is_all),
