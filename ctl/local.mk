@@ -25,6 +25,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
+	ctl/cmd_tables.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
 	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/gaps.c ctl/calls/gaps.h \
@@ -56,6 +57,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_traces.c \
 	ctl/page/page.c ctl/page/page.h ctl/page/page_pack.c ctl/page/page_private.h \
 	ctl/client/join.c \
+	ctl/show/list.c ctl/show/list.h ctl/show/list_columns.c \
 	ctl/show/name.c \
 	ctl/base/nearest.c ctl/base/nearest.h \
 	ctl/show/page.c ctl/show/page.h \

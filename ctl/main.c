@@ -77,6 +77,28 @@ static const struct verb VERBS[] = {
 	 "        Show on one page what differs in B from A, by more than counting noise: functions,\n"
 	 "        durations of calls, threads, gaps. A and B are IDs, latest, or files as for info.\n"
 	 "        --limit is the number of rows of each table (8; with --json, all).\n"},
+	{"functions", cmd_tables,
+	 "  functions [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show the functions of a report, those with most own instructions first:\n"
+	 "        instructions, calls, and how long calls took. FILE is as for info.\n"},
+	{"threads", cmd_tables,
+	 "  threads [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB]\n"
+	 "          [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show the threads of a report: what each was doing at the trigger, and where.\n"
+	 "        --function shows threads with such a function in their call stacks.\n"},
+	{"processes", cmd_tables,
+	 "  processes [--pid=N] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show the processes of a report.\n"},
+	{"images", cmd_tables,
+	 "  images [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show the executable files of a report, and why code of a file is missing.\n"},
+	{"gaps", cmd_tables,
+	 "  gaps [--cpu=N] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show what the report does not know, where, and why.\n"},
+	{"turns", cmd_tables,
+	 "  turns [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--limit=N] [--no-pager]\n"
+	 "        [ID|latest|FILE]\n"
+	 "        Show which thread had which CPU when. --limit shows the last N turns.\n"},
 	{"pin", cmd_pin,
 	 "  pin ID...|latest\n"
 	 "        Keep stored snapshots until they are unpinned, even if room gets short.\n"},

@@ -39,6 +39,8 @@ int cmd_diff(struct settings *s, int argc, char **argv);
 int cmd_view(struct settings *s, int argc, char **argv);
 int cmd_calls(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);
+/* The verbs functions, threads, processes, images, gaps, turns. */
+int cmd_tables(struct settings *s, int argc, char **argv);
 
 /* Decodes the bundle or perf.data PATH, as `ptsnapctl decode' without options, into a report in
  * memory; *ret_fd is the caller's. Returns an exit code. */

@@ -113,6 +113,13 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 
 typedef void (*show_fn)(FILE *out, struct json_object *o, const struct show_style *style);
 
+/* Writes TEXT to stdout, with a pager if PAGER is true and stdout is a terminal. */
+static void put_out(const char *text, size_t size, bool pager)
+{
+	if (!pager || !isatty(STDOUT_FILENO) || !pager_show(text, size))
+		fwrite(text, 1, size, stdout);
+}
+
 /* Shows O as a page, with a pager if PAGER is true. 0 or -errno. */
 static int show_page(struct json_object *o, show_fn show, bool pager)
 {
@@ -126,9 +133,7 @@ static int show_page(struct json_object *o, show_fn show, bool pager)
 	show(out, o, &style);
 	if (fclose(out) == EOF)
 		return -ENOMEM;
-	if (pager && isatty(STDOUT_FILENO) && pager_show(text, size))
-		return 0;
-	fwrite(text, 1, size, stdout);
+	put_out(text, size, pager);
 	return 0;
 }
 
@@ -160,6 +165,53 @@ int deliver_diff(const struct settings *s, struct json_object *diff, bool pager)
 	int r = json_wanted(s) ? print_json(s, diff, STDOUT_FILENO)
 			       : show_page(diff, show_diff, pager);
 
+	return r < 0 ? write_failed(NULL, r) : 0;
+}
+
+static int print_list(struct json_object *report, const struct show_list *list,
+		      const struct show_select *select, bool pager)
+{
+	const struct show_style style = show_style_of_stdout();
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	int r;
+
+	if (!out)
+		return -errno;
+	r = show_list(out, report, list, select, &style);
+	if (fclose(out) == EOF)
+		return -ENOMEM;
+	if (r == 0)
+		put_out(text, size, pager);
+	return r;
+}
+
+static int print_list_json(const struct settings *s, struct json_object *report,
+			   const struct show_list *list, const struct show_select *select)
+{
+	struct json_object *array;
+	int r = show_list_json(report, list, select, s->quiet, &array);
+
+	if (r == 0)
+		r = print_json(s, array, STDOUT_FILENO);
+	json_object_put(array);
+	return r;
+}
+
+int deliver_list(const struct settings *s, int fd, const struct show_list *list,
+		 const struct show_select *select, bool pager)
+{
+	struct json_object *report = deliver_read(fd);
+	int r;
+
+	if (!report)
+		return EXIT_CODE_FAILURE;
+	if (json_wanted(s))
+		r = print_list_json(s, report, list, select);
+	else
+		r = print_list(report, list, select, pager);
+	json_object_put(report);
 	return r < 0 ? write_failed(NULL, r) : 0;
 }
 

@@ -5,7 +5,8 @@
  * a report or a bundle that lies in a file, and writes the file's bytes, formatted JSON, or text to
  * where the user asked for them. The text of `info' and `snapshot' is a page (show_info.c,
  * show_suspects.c, page.c) that says what happened; the text of `fetch' and `decode' is all tables
- * (show_report()); a pager (pager.c) shows the page.
+ * (show_report()); a pager (pager.c) shows the page. `functions', `turns' and so on show one list
+ * of the report, all of it or selected rows (list.c, list_columns.c).
  *
  * Decisions that govern the room:
  * - The recorder and the decoder write data (proto/report.h) and never lines for a screen. All text
@@ -23,6 +24,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <json-c/json.h>
@@ -47,6 +49,28 @@ struct show_style show_style_of_stdout(void);
 void show_info(FILE *out, struct json_object *report, const struct show_style *style);
 /* Prints one page about DIFF, the JSON object that diff_reports() of ctl/diff makes. */
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
+/* Which rows of a list to show. Zero: all. Texts are borrowed. */
+struct show_select {
+	bool has_cpu, has_pid, has_tid;
+	uint32_t cpu, pid, tid;
+	const char *comm, *function, *image; /* patterns of fnmatch(3) */
+	uint64_t limit;			     /* of rows; 0: none */
+};
+
+struct show_list;
+
+/* The list of a report with this name ("functions", "turns"); NULL: there is none. */
+const struct show_list *show_list_find(const char *name);
+/* The names of the selections that make sense for LIST, "pid" for pid; the last one is NULL. */
+const char *const *show_list_options(const struct show_list *list);
+/* Prints the selected rows of LIST of REPORT as a table, and below it what the table does not have.
+ * 0 or -ENOMEM. */
+int show_list(FILE *out, struct json_object *report, const struct show_list *list,
+	      const struct show_select *select, const struct show_style *style);
+/* Makes an array of the selected rows, the caller's to put; NULL if the report has no such list.
+ * Says what the list of the report does not have, unless QUIET. 0 or -ENOMEM. */
+int show_list_json(struct json_object *report, const struct show_list *list,
+		   const struct show_select *select, bool quiet, struct json_object **ret);
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
 
@@ -69,6 +93,10 @@ int deliver_info(const struct settings *s, int fd, bool pager);
 struct json_object *deliver_read(int fd);
 /* The same as deliver_info(), for DIFF (borrowed) and show_diff(). */
 int deliver_diff(const struct settings *s, struct json_object *diff, bool pager);
+/* The same as deliver_info(), for LIST of the report: an array of JSON, or the table of
+ * show_list(). */
+int deliver_list(const struct settings *s, int fd, const struct show_list *list,
+		 const struct show_select *select, bool pager);
 /* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
  * code. */
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

@@ -34,6 +34,8 @@ expect() {
 expect ptsnapctl st -- ' status '
 expect ptsnapctl '' -- '* decode *snapshot *'
 expect ptsnapctl help fe -- ' fetch '
+expect ptsnapctl fun -- ' functions '
+expect ptsnapctl gaps --c -- ' --cpu= '
 expect ptsnapctl list --l -- ' --limit= '
 expect ptsnapctl list --js -- ' --json --json= '
 expect ptsnapctl --json = s -- ' short '

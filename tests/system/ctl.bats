@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, info, diff, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
+	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, info, diff, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -490,6 +490,30 @@ assert json.load(sys.stdin)["functions"][0]["kind"] == "less"'
 	[ "$status" -eq 1 ]
 	ctl diff "$dir/0.json" "$dir/none.json"
 	fails 1 "none.json: No such file"
+}
+
+@test "a list of a saved report, as a table and as JSON" {
+	echo '{"functions":[{"name":"one","selfInstructions":5},{"name":"two","selfInstructions":4}],
+		"cut":[{"what":"functions","kept":2,"total":9}]}' >"$dir/report.json"
+	ctl functions --function='t*' "$dir/report.json"
+	[ "$status" -eq 0 ]
+	[[ $output == *" two"*"1 of 2 functions match"*"it has 2 of 9"* ]]
+	[[ $output != *one* ]]
+	ctl functions --limit=1 --json=short "$dir/report.json"
+	[ "$status" -eq 0 ]
+	[ "$output" = '[{"name":"one","selfInstructions":5}]' ]
+	[[ $err == *"it has 2 of 9"* ]]
+	ctl -q turns --json=short "$dir/report.json"
+	[ "$status" -eq 0 ]
+	[ "$output$err" = null ]
+	ctl gaps --tid=1 "$dir/report.json"
+	fails 2 "unknown option --tid=1; valid options: --no-pager, --limit=, --cpu="
+	ctl threads --limit=0 "$dir/report.json"
+	fails 2 "--limit=0 is not valid"
+	ctl threads --cpu=x "$dir/report.json"
+	fails 2 "--cpu=x: give a number"
+	ctl turns a b
+	fails 2 "turns takes one operand"
 }
 
 @test "a failed snapshot" {

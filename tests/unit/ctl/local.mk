@@ -23,6 +23,10 @@ check_PROGRAMS += tests/unit/ctl/client/test_join
 tests_unit_ctl_client_test_join_SOURCES = tests/unit/ctl/client/test_join.c
 tests_unit_ctl_client_test_join_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/show/test_list
+tests_unit_ctl_show_test_list_SOURCES = tests/unit/ctl/show/test_list.c
+tests_unit_ctl_show_test_list_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/show/test_name
 tests_unit_ctl_show_test_name_SOURCES = tests/unit/ctl/show/test_name.c
 tests_unit_ctl_show_test_name_LDADD = $(ctl_test_libs)
