@@ -110,6 +110,8 @@ tests_unit_sideband_symbols_test_symbols_apart_LDADD = \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
 # Where addresses are no offsets.
 tests_unit_sideband_symbols_test_symbols_apart_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id=sha1 -no-pie
+# Reads its own lines, also where nothing else is built with them.
+tests/unit/sideband/symbols/test_symbols_apart.$(OBJEXT): CFLAGS += -g
 
 tests_unit_sideband_symbols_test_demangle_SOURCES = \
 	tests/unit/sideband/symbols/test_demangle.c tests/unit/sideband/self.h

@@ -262,6 +262,20 @@ static void add_names_without_build_ids_says_not(void **state)
 	free(m);
 }
 
+/* The bytes of all sections of FILE named .debug_*. */
+static uint64_t size_of_dwarf(const struct file *file)
+{
+	const Elf64_Ehdr *h = (const void *)file->bytes;
+	const Elf64_Shdr *s = (const void *)(file->bytes + h->e_shoff);
+	const char *names = (const char *)file->bytes + s[h->e_shstrndx].sh_offset;
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < h->e_shnum; i++)
+		if (strncmp(names + s[i].sh_name, ".debug_", 7) == 0)
+			size += s[i].sh_size;
+	return size;
+}
+
 static void add_names_asks_for_all_that_it_reads(void **state)
 {
 	const struct apart *a = made(state);
@@ -271,6 +285,7 @@ static void add_names_asks_for_all_that_it_reads(void **state)
 
 	assert_int_equal(elf_file_add_names(f, &debug), 0);
 	assert_same_names(f, whole);
+	assert_true(some.bytes < a->debug.size - size_of_dwarf(&a->debug));
 	assert_true(some.bytes < a->debug.size / 2);
 	elf_file_free(f);
 	elf_file_free(whole);
