@@ -218,7 +218,7 @@ static int show(struct slicer *s, struct thread *t, uint32_t number, uint64_t ti
 	item.kind = CALLSTREAM_BEGIN;
 	for (size_t i = t->first; i < t->n && r == 0; i++) {
 		item.function = t->frames[i].function;
-		/* Of a frame without a function, the begin is all that is known. */
+		/* A frame without a function is known by its begin alone. */
 		item.begin = item.function ? CALLSTREAM_FOUND : t->frames[i].begin;
 		t->frames[i].shown = true;
 		s->n_frames++;

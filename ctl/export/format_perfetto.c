@@ -72,7 +72,7 @@
 #define NEXT_COMM     5u
 #define NEXT_PID      6u
 #define NEXT_PRIO     7u
-/* Of the kernel, include/linux/sched.h; a runnable task has 0. */
+/* States of a task, as the kernel's include/linux/sched.h has them; a runnable task has 0. */
 #define STATE_SLEEPS 1u
 #define STATE_DEAD   16u
 #define PRIO	     120u

@@ -14,7 +14,7 @@
  * - A frame whose begin was not seen begins where it becomes known: at the thread's first
  *   instruction, or behind the return that led to it. A stream cannot go back.
  * - Code whose thread is uncertain gives no frame: a gap `thread-uncertain' of nobody says when it
- *   ran. So does code that is not to be shown (`excluded').
+ *   ran. A gap `excluded' does the same for code that is not to be shown.
  * - Where the kernel is not traced, the time between TIP.PGD and TIP.PGE is a frame without a
  *   function: a system call, or an interrupt.
  * - A gap of a thread is cut where the thread leaves the CPU, and goes on when the thread is back.
