@@ -79,6 +79,15 @@ def python_culprit(report):
     return report["functions"][0]["name"]
 
 
+def endless_loop(report):
+    """Returns what the endless main loop of a server calls; the loop itself is no suspect."""
+    if [s for s in report["suspects"] if s["kind"] == "long-call"]:
+        raise Failed(f"a call does not return: {report['suspects']}")
+    if "serve" not in [f["name"] for f in report["functions"]]:
+        raise Failed("serve() did not run")
+    return "look_up_in_index"
+
+
 def scenario(name, command, wanted, options):
     """A busy host adds stalls of its own, which may hide what was planted: three recordings."""
     for attempt in range(RECORDINGS):
@@ -133,6 +142,7 @@ def short_list(work):
          [r"has waited .* for the lock of a", r"flock <- filter"], early),
         ("regex", [PYTHON, "-c", REGEX], [python_culprit], {"aux": "32M"}),
         ("quiet", [guest, "quiet"], [], {}),
+        ("serve", [guest, "serve"], [endless_loop], {}),
     ]
 
 

@@ -388,15 +388,43 @@ static void quiet(void)
 	alarm_recorder();
 }
 
+/* --- serve: a server whose main loop is to run for ever, and has begun not long ago --- */
+
+static NOINLINE void handle_batch(unsigned int n)
+{
+	for (unsigned int i = 0; i < 10; i++)
+		answer(n + i, 0);
+}
+
+static NOINLINE void serve(void)
+{
+	for (unsigned int i = 0;; i++)
+		handle_batch(i);
+}
+
+static void start_server(void)
+{
+	for (unsigned int i = 0; i < 300; i++) {
+		answer(i, 0);
+		pause_us(1000);
+	}
+	if (fork() == 0) {
+		pause_us(100000);
+		kill(recorder, SIGUSR2);
+		exit(0);
+	}
+	serve();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} incidents[] = {
-		{"lock", lock},	  {"deadlock", deadlock}, {"livelock", livelock},
-		{"crash", crash}, {"config", config},	  {"retry", retry},
-		{"quiet", quiet},
+		{"lock", lock},	  {"deadlock", deadlock},  {"livelock", livelock},
+		{"crash", crash}, {"config", config},	   {"retry", retry},
+		{"quiet", quiet}, {"serve", start_server},
 	};
 
 	recorder = getppid();
