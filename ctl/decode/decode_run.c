@@ -125,7 +125,7 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 				 "untouched; please report this%s",
 				 name, outcome->signal, strsignal(outcome->signal),
 				 q->options.no_symbols || !decode_has_names(&q->options) ? ""
-				 : q->options.lines || q->options.debug
+				 : q->options.lines
 					 ? "; try without --lines and --symbols, or with --no-names"
 					 : "; try --no-names");
 	case WORKER_TIMEOUT:
