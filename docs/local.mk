@@ -24,4 +24,6 @@ map:
 # The program of ptsnap-tutorial(7).
 pkglibexec_PROGRAMS += docs/ptsnap-example
 docs_ptsnap_example_SOURCES = docs/example/ptsnap_example.c
-docs_ptsnap_example_LDADD = -lpthread
+# Without sanitizers, whose shadow memory the emulator cannot hold.
+docs_ptsnap_example_CFLAGS = -std=gnu11 -O2 -Wall -Wextra -fPIE
+docs_ptsnap_example_LDFLAGS = -pie -pthread

@@ -242,7 +242,7 @@ static void crash(void)
 
 /* --- config: behind a change of configuration each request takes a slow path --- */
 
-static uint64_t names[4096];
+static volatile uint64_t names[4096];
 
 static NOINLINE uint64_t look_up_in_index(uint64_t key)
 {

@@ -17,9 +17,9 @@ ctl() {
 	"$dir/ctl/ptsnapctl" "$@" >"$work/out" 2>&1 || fail "ptsnapctl $*: exit status $?"
 }
 "$dir/daemon/ptsnapd" --config= --source=emulated --emu-cpus=2 --socket="$work/socket" --state-dir="$work/state" \
-	--exit-with-command -- "$dir/docs/ptsnap-example" --slow=600000 --requests=1500 >"$work/log" 2>&1 ||
+	--exit-with-command -- "$dir/docs/ptsnap-example" --slow=600000 --requests=1050 >"$work/log" 2>&1 ||
 	fail "ptsnapd: exit status $?"
-grep -q '^1500 requests, ' "$work/log" || fail "the server did not finish"
+grep -q '^1050 requests, ' "$work/log" || fail "the server did not finish"
 bundle=$(find "$work/state" -name '*.ptsnap' | head -n 1)
 ctl info --no-pager "$bundle"
 grep -q 'What stands out' "$work/out" || fail "info has no suspects"
