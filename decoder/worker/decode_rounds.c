@@ -29,6 +29,8 @@
 #define MAX_TRIES 3u
 /* Bytes; where PSBs are further apart, nothing is decoded. */
 #define MAX_PIECE UINT64_C(4194304)
+/* If a thread's last user code is not at the end of its turn, so many times as much is decoded. */
+#define PIECE_TIMES 4u
 /* Without a deadline, a thread is followed from so many turns before its last one. */
 #define TURNS_BEFORE 4u
 /* Without a deadline, so many bytes are decoded at most to find last stretches. */
@@ -58,7 +60,7 @@ struct wanted {
 	uint32_t cpu, turn;
 	uint64_t since, until; /* perf ns; of the part of the turn that was not decoded */
 	bool found;
-	bool done; /* it was found before the search */
+	uint32_t piece; /* number of the piece in which it was found; 0: before the search */
 };
 
 /* The threads that are looked for, and the piece of a trace that is being decoded. */
@@ -71,6 +73,8 @@ struct search {
 	size_t n_slots;
 	uint32_t cpu;
 	uint64_t since, until; /* perf ns */
+	uint32_t piece;	       /* number of the piece, from 1 on */
+	bool whole_turn;       /* the piece has all of the turn that is looked at */
 	uint64_t bytes;	       /* that may still be decoded */
 	bool together;	       /* all CPUs are decoded at once, and each stretch counts */
 };
@@ -93,7 +97,7 @@ static void note_decoded(struct search *s, const struct tally *t)
 
 		if (counters->thread && (counters->n_last > 0 || counters->insns > 0))
 			*slot_of(s, counters->thread) =
-				(struct wanted){counters->thread, .found = true, .done = true};
+				(struct wanted){counters->thread, .found = true};
 	}
 }
 
@@ -110,7 +114,7 @@ static bool take_turn(const struct search *s, uint32_t cpu, uint32_t turn, struc
 	if (!t->thread || t->uncertain || t->silent || t->thread->tid == 0 ||
 	    until <= s->begins[cpu] || t->since >= until)
 		return false;
-	*ret = (struct wanted){t->thread, cpu, turn, t->since, until, false, false};
+	*ret = (struct wanted){t->thread, cpu, turn, t->since, until, false, 0};
 	return true;
 }
 
@@ -126,12 +130,14 @@ static int on_stretch(void *userdata, const struct replay_stretch *stretch)
 	struct search *s = userdata;
 	struct wanted *w = stretch->thread ? slot_of(s, stretch->thread) : NULL;
 
-	/* Turns of other threads count if they lie wholly within the piece. */
-	if (!w || !w->thread || (s->together && w->done))
+	/* What was found in an earlier piece may be in this one again. Turns of other threads count
+	 * if they lie wholly within the piece. */
+	if (!w || !w->thread || (w->found && w->piece != s->piece))
 		return 0;
 	if (!s->together && (w->cpu != s->cpu || w->since < s->since || w->until > s->until))
 		return 0;
 	/* The report may tell only that the thread ran there. */
+	w->piece = s->piece;
 	if (permit_thread(s->job->d->replay->permit, stretch->thread, MANIFEST_ABSENT) !=
 	    PERMIT_YES) {
 		w->found = true;
@@ -141,7 +147,7 @@ static int on_stretch(void *userdata, const struct replay_stretch *stretch)
 		w->found = stretch->items[i].kind != FLOW_GAP &&
 			   stretch->items[i].kind != FLOW_END &&
 			   stretch->items[i].kind != FLOW_MARK;
-	return tally_stretch(&s->job->d->past, stretch);
+	return w->found ? tally_stretch(&s->job->d->past, stretch) : 0;
 }
 
 static bool search_goes_on(void *userdata)
@@ -167,8 +173,9 @@ static bool find_end(const uint8_t *trace, uint64_t size, uint64_t from, uint64_
 	return most == size;
 }
 
-/* Finds the PSB segments in which W's turn ends. False: there are none, or they are too large. */
-static bool find_piece(struct search *s, const struct wanted *w)
+/* Finds the PSB segments in which W's turn ends, two of them and no fewer than BYTES, if the turn
+ * is that long. False: there are none, or they are too large. */
+static bool find_piece(struct search *s, const struct wanted *w, uint64_t bytes)
 {
 	const struct tscmap *clock = &s->replay->clocks[w->cpu];
 	/* MANIFEST_ABSENT: unknown; UINT64_MAX: the end of all time. */
@@ -184,35 +191,61 @@ static bool find_piece(struct search *s, const struct wanted *w)
 	if (!segment_find(trace, size, late, &first) ||
 	    !find_end(trace, size, first.offset, late, &end))
 		return false;
-	/* The turn may have begun in the segment before. */
-	if (tscmap_ns(clock, first.tsc) > w->since &&
-	    segment_before(trace, first.offset, MAX_PIECE, &before) && before.tsc != 0)
+	for (size_t n = 1; n < 2 || end.offset - first.offset < bytes; n++) {
+		if (tscmap_ns(clock, first.tsc) <= w->since ||
+		    !segment_before(trace, first.offset, MAX_PIECE, &before) || before.tsc == 0)
+			break;
 		first = before;
+	}
 	s->parts[w->cpu] = (struct replay_part){first.offset, end.offset, true};
 	s->bytes -= MIN_OF(s->bytes, end.offset - first.offset);
+	s->piece++;
 	s->cpu = w->cpu;
+	s->whole_turn = tscmap_ns(clock, first.tsc) <= w->since;
 	s->since = MIN_OF(tscmap_ns(clock, first.tsc), w->since);
 	s->until = end.offset == size ? UINT64_MAX : tscmap_ns(clock, end.tsc);
 	return true;
 }
 
-/* 0; REPLAY_STOPPED; -errno. */
-static int look_for(struct search *s, struct wanted *w)
+/* Decodes W's turn from its end back, until it is found. *RET: all of the turn was decoded.
+ * 0; REPLAY_STOPPED; -errno. */
+static int look_in_turn(struct search *s, struct wanted *w, bool *ret)
 {
 	const struct replay_consumer consumer = {
 		.stretch = on_stretch, .go_on = search_goes_on, .userdata = s};
-	struct flow_stats stats;
+	const struct replay_part *part = &s->parts[w->cpu];
+	uint64_t bytes = 0, before;
 	int r = 0;
 
-	for (unsigned int tries = 0; r == 0 && !w->found && tries < MAX_TRIES; tries++) {
+	*ret = false;
+	do {
+		struct flow_stats stats;
+
+		before = bytes;
+		if (!find_piece(s, w, PIECE_TIMES * bytes))
+			return 0;
+		bytes = part->end - part->from;
+		r = replay_cpu(s->replay, w->cpu, &consumer, &stats);
+		*ret = s->whole_turn;
+	} while (r == 0 && !w->found && !*ret && bytes > before && bytes < MAX_PIECE);
+	return r;
+}
+
+/* 0; REPLAY_STOPPED; -errno. */
+static int look_for(struct search *s, struct wanted *w)
+{
+	bool all = true;
+	int r = 0;
+
+	for (unsigned int tries = 0; r == 0 && all && !w->found && tries < MAX_TRIES; tries++) {
 		if (tries > 0) {
 			const struct turns_turn *t = &s->replay->turns.cpus[w->cpu].list[w->turn];
 
 			if (t->before == TURNS_NONE || !take_turn(s, t->before_cpu, t->before, w))
 				break;
 		}
-		if (find_piece(s, w))
-			r = replay_cpu(s->replay, w->cpu, &consumer, &stats);
+		/* Where a part of a turn was not decoded, the last stretch may be there. */
+		r = look_in_turn(s, w, &all);
 	}
 	return r;
 }
@@ -268,6 +301,7 @@ static int look_together(struct search *s, struct wanted *const *list, size_t n)
 	if (n == 0)
 		return 0;
 	s->bytes -= bytes;
+	s->piece++;
 	s->together = true;
 	r = replay_all(s->replay, &consumer);
 	s->together = false;

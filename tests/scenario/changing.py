@@ -169,7 +169,9 @@ def without_window(r):
     """Returns the report without what it says of a deadline, and of bytes outside of the window. A
     thread that executed nothing in the window has its last stretch, or its state alone."""
     threads = [t for t in r["threads"] if t.get("window") != "last-stretch" and t["instructions"]]
+    outside = {t["tid"] for t in r["threads"]} - {t["tid"] for t in threads}
     return {**but(r, "decoded"),
+            "suspects": [s for s in r["suspects"] if s.get("tid") not in outside],
             "threads": [but(t, "window", "olderFrames") for t in threads],
             "cpus": [but(cpu, "gotBytes", "copyBytesPerSec") for cpu in r["cpus"]]}
 
@@ -187,9 +189,16 @@ def with_code(r):
     return {**r, "images": [i for i in r["images"] if i["instructions"]]}
 
 
-def check_window(bundle, work, deadline, threads):
+def at_the_end(r):
+    """Returns what the report says of the ends of threads: the window makes no difference."""
+    return {(s["kind"], s["tid"]) for s in r["suspects"] if s["kind"] in ("crash", "deadlock")}
+
+
+def check_window(bundle, work, deadline, threads, whole):
     """Returns whether the window was only a part of the trace, with code in it."""
     r = report(bundle, f"--deadline={deadline}", f"--threads={threads}")
+    if not at_the_end(r) <= at_the_end(whole):
+        raise Failed(f"--deadline={deadline}: {at_the_end(r)}, but {at_the_end(whole)} without it")
     cut = f"{work}/cut.ptsnap"
     cut_bundle(bundle, cut, [cpu["bytesDecoded"] for cpu in r["cpus"]])
     check_same(f"--deadline={deadline} --threads={threads}", with_code(r),
@@ -205,7 +214,7 @@ def check_deadlines(bundle, work):
         if not r["decoded"]["complete"]:
             raise Failed(f"--deadline={NEVER}: not all was decoded: {r['decoded']}")
         check_same(f"--deadline={NEVER} --threads={threads}", r, whole)
-        parts += sum(check_window(bundle, work, d, threads) for d in DEADLINES)
+        parts += sum(check_window(bundle, work, d, threads, whole) for d in DEADLINES)
     return parts
 
 

@@ -104,6 +104,9 @@ void make_trace(const struct make_bundle *how, struct bytes_out *out)
 		if (how->overflow && i == how->rounds / 2)
 			bytes_put_u16(out, 0xf302);
 		put_round(how, out, i);
+		if (how->rounds_per_turn > 0 && (i + 1) % how->rounds_per_turn == 0)
+			for (unsigned k = 0; k < how->quiet_psbs; k++)
+				put_psb(out, MAKE_TSC + (uint64_t)i * MAKE_ROUND + 600 + 5 * k);
 	}
 	if (how->in_leaf) {
 		put_ip(out, 0x11, MAKE_MAIN + 13); /* TIP.PGE */

@@ -52,6 +52,7 @@ struct make_bundle {
 	/* MAKE_TID and another thread (MAKE_TID + 1) take turns of this many rounds. In between the
 	 * CPU is idle, from 750 to 800 ns after the last round began. 0: MAKE_TID alone. */
 	unsigned rounds_per_turn;
+	unsigned quiet_psbs; /* PSBs at the end of each turn, behind its last user code; up to 20 */
 	unsigned lost_after; /* a LOST record 600 ns after this round (from 1) began; 0: none */
 	const char *note;    /* the reason in a note "untraced-exec"; NULL: no note */
 	uint64_t last_ns;    /* as in the manifest; 0: everything */

@@ -165,11 +165,11 @@ static void decode_run_short_deadline_reaches_threads_that_ran_before(void **sta
 	json_object_put(o);
 }
 
-#define SWITCH(n_cpu, at, leaves)                                                            \
+#define SWITCH(n_cpu, at, number, leaves)                                                    \
 	{                                                                                    \
 		.type = PERF_RECORD_SWITCH_CPU_WIDE,                                         \
 		.misc = (leaves) ? PERF_RECORD_MISC_SWITCH_OUT : 0, .time = MAKE_TSC + (at), \
-		.cpu = (n_cpu), .pid = MAKE_PID, .tid = MAKE_TID + 2,                        \
+		.cpu = (n_cpu), .pid = MAKE_PID, .tid = MAKE_TID + (number),                 \
 	}
 
 /* A third thread ran on CPUs without a trace, and last on the one that has a trace, where the CPU
@@ -180,12 +180,12 @@ static void decode_run_thread_from_cpu_without_trace_looks_no_further(void **sta
 	const struct perfrecord records[] = {
 		{.type = PERF_RECORD_COMM,
 		 .u.comm = {.pid = MAKE_PID, .tid = MAKE_TID + 2, .comm = "third"}},
-		SWITCH(8, 100, false),
-		SWITCH(8, 200, true),
-		SWITCH(9, 300, false),
-		SWITCH(9, 400, true),
-		SWITCH(0, idle, false),
-		SWITCH(0, idle + 20, true),
+		SWITCH(8, 100, 2, false),
+		SWITCH(8, 200, 2, true),
+		SWITCH(9, 300, 2, false),
+		SWITCH(9, 400, 2, true),
+		SWITCH(0, idle, 2, false),
+		SWITCH(0, idle + 20, 2, true),
 	};
 	struct make_bundle how = halves;
 	struct clock clock = {.step = 1};
@@ -196,6 +196,59 @@ static void decode_run_thread_from_cpu_without_trace_looks_no_further(void **sta
 	how.n_records = ARRAY_SIZE(records);
 	o = report(&how, SHORT, &clock);
 	assert_int_equal(number_at(o, "decoded/lastStretchesLeft"), 0);
+	json_object_put(o);
+}
+
+/* Behind its last user code, the thread was in the kernel for longer than a few PSB segments. */
+static void decode_run_turn_that_ends_in_the_kernel_is_followed_back(void **state)
+{
+	struct make_bundle how = halves;
+	struct json_object *all, *o, *gone, *other;
+
+	(void)state;
+	how.quiet_psbs = 20;
+	all = whole(&how);
+	o = report(&how, SHORT, &(struct clock){.step = 1});
+	assert_int_equal(number_at(o, "decoded/rounds"), 1);
+	assert_int_equal(number_at(o, "decoded/lastStretches"), 1);
+	gone = thread_of(o, MAKE_TID);
+	other = thread_of(all, MAKE_TID);
+	assert_string_equal(text_at(gone, "window"), "last-stretch");
+	assert_true(json_object_equal(at(gone, "lastBranches"), at(other, "lastBranches")));
+	json_object_put(all);
+	json_object_put(o);
+}
+
+/* The fourth thread's turn lies in the segment in which the third one's ends. */
+static void decode_run_threads_of_one_segment_count_once(void **state)
+{
+	const uint64_t third = 990 * MAKE_ROUND + 750, fourth = 1005 * MAKE_ROUND + 750;
+	const uint64_t back = 1010 * MAKE_ROUND + 750;
+	const struct perfrecord records[] = {
+		{.type = PERF_RECORD_COMM,
+		 .u.comm = {.pid = MAKE_PID, .tid = MAKE_TID + 2, .comm = "third"}},
+		{.type = PERF_RECORD_COMM,
+		 .u.comm = {.pid = MAKE_PID, .tid = MAKE_TID + 3, .comm = "fourth"}},
+		SWITCH(0, third, 0, true),
+		SWITCH(0, third, 2, false),
+		SWITCH(0, fourth, 2, true),
+		SWITCH(0, fourth, 3, false),
+		SWITCH(0, back, 3, true),
+		SWITCH(0, back, 0, false),
+	};
+	struct make_bundle how = halves;
+	struct json_object *o, *all;
+
+	(void)state;
+	how.records = records;
+	how.n_records = ARRAY_SIZE(records);
+	o = report(&how, SHORT, &(struct clock){.step = 1});
+	assert_int_equal(number_at(o, "decoded/lastStretches"), 3);
+	all = whole(&how);
+	for (uint64_t tid = MAKE_TID + 2; tid <= MAKE_TID + 3; tid++)
+		assert_int_equal(number_at(thread_of(o, tid), "instructions"),
+				 number_at(thread_of(all, tid), "instructions"));
+	json_object_put(all);
 	json_object_put(o);
 }
 
@@ -367,6 +420,8 @@ int main(void)
 		cmocka_unit_test(decode_run_deadline_0_is_the_newest_segment),
 		cmocka_unit_test(decode_run_short_deadline_reaches_threads_that_ran_before),
 		cmocka_unit_test(decode_run_thread_from_cpu_without_trace_looks_no_further),
+		cmocka_unit_test(decode_run_turn_that_ends_in_the_kernel_is_followed_back),
+		cmocka_unit_test(decode_run_threads_of_one_segment_count_once),
 		cmocka_unit_test(decode_run_window_of_time_reaches_threads_that_ran_before),
 		cmocka_unit_test(decode_run_long_deadline_is_the_whole_report),
 		cmocka_unit_test(decode_run_summary_with_deadline_says_whether_it_is_all),
