@@ -494,8 +494,8 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 	arena_trim(g, b, sizeof(*b) + b->n);
 	if (forget || grow)
 		slot = find_slot(g, b->context, b->mode, b->ip);
+	g->n_blocks += slot->block == NULL;
 	*slot = (struct slot){b->ip, b};
-	g->n_blocks++;
 	return b;
 }
 
@@ -512,12 +512,26 @@ static void begin_block(struct graph_block *b, uint64_t context, enum insn_mode 
 	};
 }
 
+/* Whether B ends where there was no code, and there is code now: another thread may have mapped it
+ * since. Nodes of another context with the same content do not ask again, so blocks must not keep
+ * what was true once. */
+static bool has_come(struct graph *g, const struct graph_block *b)
+{
+	union graph_room room;
+
+	if (b->fault == FAULT_NONE || b->fault == FAULT_BAD_INSN || g->known)
+		return false;
+	begin_block(&room.block, b->context, b->mode, b->ip);
+	return draw_up(g, &room.block) == 0 &&
+	       (room.block.n > b->n || room.block.fault == FAULT_NONE);
+}
+
 static struct graph_block *get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
 	struct slot *slot = find_slot(g, context, (uint8_t)mode, ip);
 	struct graph_block head;
 
-	if (slot->block != NULL)
+	if (slot->block != NULL && !has_come(g, slot->block))
 		return slot->block;
 	begin_block(&head, context, mode, ip);
 	return add_block(g, &head, slot);
@@ -538,7 +552,7 @@ const struct graph_block *graph_look_locked(struct graph *g, uint64_t context, e
 {
 	const struct graph_block *b = find_slot(g, context, (uint8_t)mode, ip)->block;
 
-	if (b != NULL)
+	if (b != NULL && !has_come(g, b))
 		return b;
 	begin_block(&room->block, context, mode, ip);
 	return draw_up(g, &room->block) == 0 ? &room->block : NULL;

@@ -105,7 +105,9 @@ static struct graph_block *current_block(struct flow *f)
 	if (!flow_code_context(f, &context))
 		return NULL;
 	f->at.block = graph_get(f->graph, context, f->at.mode, f->at.ip);
-	if (f->at.link && graph_generation(f->graph) == f->at.link_generation)
+	/* A block with a fault may be another one at the next visit. */
+	if (f->at.link && f->at.block && f->at.block->fault == FAULT_NONE &&
+	    graph_generation(f->graph) == f->at.link_generation)
 		*f->at.link = f->at.block;
 	f->at.link = NULL;
 	return f->at.block;

@@ -20,7 +20,10 @@ static const uint8_t code[] = {
 
 struct user {
 	unsigned int asked;
+	bool mapped; /* LATE is there now */
 };
+
+#define LATE 0x7000u
 
 static int give(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
@@ -30,6 +33,8 @@ static int give(void *userdata, uint64_t context, uint64_t ip, struct flow_code 
 		*ret = (struct flow_code){.bytes = code, .address = 0x1000, .size = 10};
 	else if (ip >= 0x100a && ip < 0x100f)
 		*ret = (struct flow_code){.bytes = code + 10, .address = 0x100a, .size = 5};
+	else if (ip >= LATE && ip < LATE + 10 && ((struct user *)userdata)->mapped)
+		*ret = (struct flow_code){.bytes = code, .address = LATE, .size = 10};
 	else
 		return ip == 0x5000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
 	return 0;
@@ -101,6 +106,28 @@ static void graph_get_unreadable_code_is_a_block_with_a_fault(void **state)
 	b = graph_get(g, 0, INSN_MODE_64, 0x100e);
 	assert_int_equal(b->fault, FAULT_BAD_INSN);
 	assert_int_equal(b->next, 0x100e);
+	graph_free(g);
+}
+
+static void graph_get_code_that_comes_later_is_no_fault(void **state)
+{
+	struct user u = {0};
+	struct graph *g = graph_new(give, &u, 1 << 22);
+	struct graph_block *b = graph_get(g, 0, INSN_MODE_64, LATE), *now;
+	union graph_room room;
+
+	(void)state;
+	assert_int_equal(b->fault, FAULT_UNMAPPED);
+	assert_ptr_equal(graph_get(g, 0, INSN_MODE_64, LATE), b);
+	assert_ptr_equal(graph_look(g, 0, INSN_MODE_64, LATE, &room), b);
+	u.mapped = true;
+	assert_int_equal(graph_look(g, 0, INSN_MODE_64, LATE, &room)->n, 3);
+	now = graph_get(g, 0, INSN_MODE_64, LATE);
+	assert_int_equal(now->fault, FAULT_NONE);
+	assert_int_equal(now->n, 3);
+	assert_ptr_equal(graph_get(g, 0, INSN_MODE_64, LATE), now);
+	/* The one before stays valid, for its holders. */
+	assert_int_equal(b->fault, FAULT_UNMAPPED);
 	graph_free(g);
 }
 
@@ -183,6 +210,7 @@ int main(void)
 		cmocka_unit_test(graph_get_pieces_are_asked_for_once_a_context),
 		cmocka_unit_test(graph_get_touches_the_pages_that_it_reads),
 		cmocka_unit_test(graph_get_unreadable_code_is_a_block_with_a_fault),
+		cmocka_unit_test(graph_get_code_that_comes_later_is_no_fault),
 		cmocka_unit_test(graph_get_more_than_its_memory_begins_anew),
 	};
 
