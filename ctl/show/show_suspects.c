@@ -10,12 +10,13 @@
 #include "ctl/show/show_private.h"
 #include "proto/base.h"
 
-#define MAX_SUSPECTS 6
-#define MAX_LINES    5 /* of a suspect */
-#define MAX_CALLERS  4
-#define MAX_INSIDE   3
-#define NAME_COLUMNS 60
-#define MAX_DEADLOCK 4
+#define MAX_SUSPECTS	6
+#define MAX_LINES	5 /* of a suspect */
+#define MAX_CALLERS	4
+#define MAX_INSIDE	3
+#define MAX_INSIDE_RARE 2
+#define NAME_COLUMNS	60
+#define MAX_DEADLOCK	4
 
 /* "NAME()" */
 static void put_function(FILE *out, struct json_object *o)
@@ -154,12 +155,14 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 {
 	const size_t inside = field_count(s, "inside");
+	/* What is as rare needs room, too. */
+	const size_t max = field_count(s, "rare") > 0 ? MAX_INSIDE_RARE : MAX_INSIDE;
 	uint64_t part = 0, whole = 0;
 	size_t shown = 0;
 
 	field_u64(field_at(s, "inside", 0), "maxNSec", &part);
 	field_u64(s, "maxNSec", &whole);
-	for (size_t i = 0; i < inside && shown < MAX_INSIDE; i++) {
+	for (size_t i = 0; i < inside && shown < max; i++) {
 		const char *name = field_text(field_at(s, "inside", i), "name");
 
 		if (!name || strstr(name, "@plt"))
@@ -241,6 +244,18 @@ static void put_lock(const struct page *p, FILE *out, struct json_object *s)
 	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
 }
 
+/* ", last seen in A <- B", of the thread that has the CPU. */
+static void put_place(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t tid;
+	struct json_object *t = field_u64(s, "byTid", &tid) ? page_thread(p, tid) : NULL;
+
+	if (field_count(t, "stack") == 0)
+		return;
+	fputs(", last seen in ", out);
+	page_stack(p, out, t, 0, MAX_CALLERS);
+}
+
 static void put_runnable(const struct page *p, FILE *out, struct json_object *s)
 {
 	page_who(p, out, s, "tid");
@@ -250,7 +265,24 @@ static void put_runnable(const struct page *p, FILE *out, struct json_object *s)
 	if (field_get(s, "byTid")) {
 		fputs("; the CPU has ", out);
 		page_who(p, out, s, "byTid");
+		put_place(p, out, s);
 	}
+}
+
+static void put_cpu_wait(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t ns = 0, waited = 0, by = 0;
+
+	page_age(s, "sinceNSec", &ns);
+	field_u64(s, "waitedNSec", &waited);
+	field_u64(s, "byNSec", &by);
+	page_who(p, out, s, "tid");
+	fprintf(out, " could have run, and waited for a CPU for %s of the last %s; ",
+		figure_nsec(waited).text, figure_nsec(ns).text);
+	put_share(out, MIN_OF(by, waited), waited);
+	fprintf(out, " of it process %s had the CPU: ", figure_field_id(s, "byPid").text);
+	page_who(p, out, s, "byTid");
+	put_place(p, out, s);
 }
 
 static void put_ran(const struct page *p, FILE *out, struct json_object *s)
@@ -318,17 +350,12 @@ static void put_suspect(const struct page *p, struct json_object *s)
 		const char *kind;
 		void (*put)(const struct page *p, FILE *out, struct json_object *s);
 	} kinds[] = {
-		{"crash", put_crash},
-		{"deadlock", put_deadlock},
-		{"long-call", put_long},
-		{"slow-calls", put_slow},
-		{"lock-wait", put_lock},
-		{"wait", put_wait},
-		{"runnable", put_runnable},
-		{"ran-until-trigger", put_ran},
-		{"late-function", put_late},
-		{"frequency", put_frequency},
-		{"gap", put_gap},
+		{"crash", put_crash},		{"deadlock", put_deadlock},
+		{"long-call", put_long},	{"slow-calls", put_slow},
+		{"lock-wait", put_lock},	{"wait", put_wait},
+		{"runnable", put_runnable},	{"cpu-wait", put_cpu_wait},
+		{"ran-until-trigger", put_ran}, {"late-function", put_late},
+		{"frequency", put_frequency},	{"gap", put_gap},
 	};
 	const char *kind = field_text(s, "kind");
 	struct page_text text;

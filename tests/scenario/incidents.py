@@ -1,9 +1,9 @@
 """Planted incidents: the first screen of `ptsnapctl info' names the culprit.
 
-Each program works as it should for a while, and then does not (guest_incidents.c, and a regular
-expression in Python). Where the program notices that itself, it triggers the snapshot; else this
-script takes one when the program says that the incident has happened. Prints TAP, with the line of
-the page that names the culprit. `incidents.py NAME...` runs only those.
+Each program works as it should for a while, and then does not (guest_incidents.c, guest_crowd.c,
+and a regular expression in Python). Where the program notices that itself, it triggers the
+snapshot; else this script takes one when the program says that the incident has happened. Prints
+TAP, with the line of the page that names the culprit. `incidents.py NAME...` runs only those.
 """
 import glob
 import json
@@ -128,6 +128,7 @@ def once(name, command, wanted, options):
 
 def short_list(work):
     guest = f"{GUESTS}/guest_incidents"
+    crowd = f"{GUESTS}/guest_crowd"
     early = {"snapshot": ["--last=50ms"]}
     return [
         ("lock", [guest, "lock"], [r"^! handle\(\): [0-9,]+ calls", r"write_audit\(\)"], {}),
@@ -141,6 +142,15 @@ def short_list(work):
         ("pipeline", [guest, "pipeline", "WORK/held"],
          [r"has waited .* for the lock of a", r"flock <- filter"], early),
         ("regex", [PYTHON, "-c", REGEX], [python_culprit], {"aux": "32M"}),
+        ("starved", [crowd, "starved"],
+         [r"^! thread \d+ \(reports\) lost CPU 0", r"\(sensor\)", r"poll_sensor"],
+         {"ptsnapd": ["--emu-cpus=1", "--emu-quantum=100000000"]}),
+        ("neighbour", [crowd, "neighbour"],
+         [r"^! thread \d+ \(server\) could have run, and waited", r"\(encoder\)", r"encode_video"],
+         {"ptsnapd": ["--emu-cpus=1"]}),
+        ("safepoint", [crowd, "safepoint"],
+         [r"^! serve_client\(\): [0-9,]+ calls", r"wait_for_collector", r"collect_garbage\(\)"],
+         {"ptsnapd": ["--pt=tsc,mtc,mtc_period=6"]}),
         ("quiet", [guest, "quiet"], [], {}),
         ("serve", [guest, "serve"], [endless_loop], {}),
     ]

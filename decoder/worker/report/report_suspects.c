@@ -1,6 +1,6 @@
 /*
  * Writes what stands out, and finds suspects among functions, frequencies and gaps.
- * suspects_threads.c finds those among threads.
+ * suspects_threads.c finds those among threads, and suspects_waits.c those that waited for a CPU.
  *
  * Each rule compares with what the same recording shows as usual, and has a least number and a
  * least duration, below which it says nothing. ptsnap-report(5), SUSPECTS, states all rules.
@@ -535,6 +535,13 @@ static void write_values(const struct report *r, struct json_writer *w,
 		report_u64(w, "byPid", s->other ? s->other->pid : MANIFEST_ABSENT);
 		report_u64(w, "byTid", s->other ? s->other->tid : MANIFEST_ABSENT);
 		break;
+	case SUSPECT_CPU_WAIT:
+		report_id(w, "cpu", r->m->cpus[s->cpu].cpu);
+		json_u64(w, "waitedNSec", s->off_ns);
+		json_u64(w, "byPid", s->other->pid);
+		json_u64(w, "byTid", s->other->tid);
+		json_u64(w, "byNSec", s->longest_ns);
+		break;
 	case SUSPECT_RAN: report_id(w, "cpu", r->m->cpus[s->cpu].cpu); break;
 	case SUSPECT_FREQUENCY:
 		report_id(w, "cpu", r->m->cpus[s->cpu].cpu);
@@ -550,17 +557,12 @@ static void write_values(const struct report *r, struct json_writer *w,
 static void report_suspect(const struct report *r, struct json_writer *w, size_t i)
 {
 	static const char *const kinds[] = {
-		[SUSPECT_CRASH] = "crash",
-		[SUSPECT_DEADLOCK] = "deadlock",
-		[SUSPECT_LONG_CALL] = "long-call",
-		[SUSPECT_SLOW_CALLS] = "slow-calls",
-		[SUSPECT_LOCK_WAIT] = "lock-wait",
-		[SUSPECT_WAIT] = "wait",
-		[SUSPECT_RUNNABLE] = "runnable",
-		[SUSPECT_RAN] = "ran-until-trigger",
-		[SUSPECT_LATE_FUNCTION] = "late-function",
-		[SUSPECT_FREQUENCY] = "frequency",
-		[SUSPECT_GAP] = "gap",
+		[SUSPECT_CRASH] = "crash",	     [SUSPECT_DEADLOCK] = "deadlock",
+		[SUSPECT_LONG_CALL] = "long-call",   [SUSPECT_SLOW_CALLS] = "slow-calls",
+		[SUSPECT_LOCK_WAIT] = "lock-wait",   [SUSPECT_WAIT] = "wait",
+		[SUSPECT_RUNNABLE] = "runnable",     [SUSPECT_CPU_WAIT] = "cpu-wait",
+		[SUSPECT_RAN] = "ran-until-trigger", [SUSPECT_LATE_FUNCTION] = "late-function",
+		[SUSPECT_FREQUENCY] = "frequency",   [SUSPECT_GAP] = "gap",
 	};
 	const struct report_suspect *s = &r->suspects[i];
 

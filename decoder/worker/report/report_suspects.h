@@ -1,5 +1,5 @@
 /*
- * What stands out: shared by report_suspects.c and suspects_threads.c.
+ * What stands out: shared by report_suspects.c, suspects_threads.c and suspects_waits.c.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ enum report_suspect_kind {
 	SUSPECT_LOCK_WAIT,
 	SUSPECT_WAIT,
 	SUSPECT_RUNNABLE,
+	SUSPECT_CPU_WAIT,
 	SUSPECT_RAN,
 	SUSPECT_LATE_FUNCTION,
 	SUSPECT_FREQUENCY,
@@ -28,7 +29,7 @@ struct report_suspect {
 	enum report_suspect_kind kind;
 	size_t order;			      /* among those of its kind */
 	const struct timeline_thread *thread; /* NULL: none */
-	const struct timeline_thread *other;  /* of SUSPECT_RUNNABLE: it has the CPU; or NULL */
+	const struct timeline_thread *other;  /* it has the CPU, or had it meanwhile; or NULL */
 	uint32_t function;		      /* number in the tally; 0: none */
 	size_t cpu;			      /* index into the manifest */
 	uint64_t since, until;		      /* perf ns */
@@ -54,5 +55,7 @@ int suspects_add(struct report *r, const struct report_suspect *s);
 const struct durations *suspects_durations(const struct report *r, uint32_t function);
 /* The window of all CPUs, up to the trigger, perf ns; empty if nothing is known. */
 uint64_t suspects_begin(const struct report *r, uint64_t *ret_end);
-/* Adds the suspects among threads. 0 or -ENOMEM. */
+/* Adds the suspects among threads: suspects_threads.c. 0 or -ENOMEM. */
 int suspects_threads(struct report *r);
+/* The same for threads that waited for a CPU, out of those of STATES: suspects_waits.c. */
+int suspects_waits(struct report *r, const struct report_state *const *states, size_t n);

@@ -513,6 +513,27 @@ static int find_in_thread(struct report *r, const struct moments *all, const str
 	return result == 0 ? suspects_add(r, &s) : result;
 }
 
+static bool is_told_runnable(const struct report *r, const struct timeline_thread *thread)
+{
+	for (size_t i = 0; i < r->n_suspects; i++)
+		if (r->suspects[i].kind == SUSPECT_RUNNABLE && r->suspects[i].thread == thread)
+			return true;
+	return false;
+}
+
+static int find_waits(struct report *r, const struct moments *all)
+{
+	CLEANUP_FREE const struct report_state **states = calloc(all->n + 1, sizeof(*states));
+	size_t n = 0;
+
+	if (!states)
+		return -ENOMEM;
+	for (size_t i = 0; i < all->n; i++)
+		if (!is_told_runnable(r, all->list[i].thread))
+			states[n++] = all->list[i].state;
+	return suspects_waits(r, states, n);
+}
+
 int suspects_threads(struct report *r)
 {
 	struct moments all;
@@ -525,6 +546,8 @@ int suspects_threads(struct report *r)
 		result = find_in_processes(r, &all);
 	for (size_t i = 0; i < all.n && result == 0; i++)
 		result = find_in_thread(r, &all, &all.list[i]);
+	if (result == 0)
+		result = find_waits(r, &all);
 	free(all.list);
 	free(all.missing);
 	return result;

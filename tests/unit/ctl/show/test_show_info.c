@@ -146,16 +146,34 @@ static void show_info_deadlock_shows_where_each_thread_waits(void **state)
 	free(text);
 }
 
+static void show_info_cpu_wait_names_who_had_the_cpu(void **state)
+{
+	char *text = page_of(
+		"{\"suspects\":[{\"kind\":\"cpu-wait\",\"sinceNSec\":-250000000,\"pid\":7,"
+		"\"tid\":8,\"waitedNSec\":125000000,\"byPid\":9,\"byTid\":10,"
+		"\"byNSec\":120000000}],\"threads\":["
+		"{\"pid\":7,\"tid\":8,\"comm\":\"server\"},{\"pid\":9,\"tid\":10,"
+		"\"comm\":\"encoder\",\"stack\":[{\"name\":\"work\"},{\"name\":\"encode\"}]}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "! thread 8 (server) could have run, and waited for a CPU for 125.0 ms of "
+		   "the last 250.0 ms; 96 % of it process 9 had the CPU: thread 10 (encoder), "
+		   "last seen in work <- encode\n");
+	free(text);
+}
+
 /* Whatever is missing or has another type, and whatever a stranger wrote. */
 static void show_info_hostile_report_is_shown_escaped(void **state)
 {
 	static const char *const kinds[] = {
-		"crash",	 "deadlock",  "long-call", "slow-calls",
-		"lock-wait",	 "wait",      "runnable",  "ran-until-trigger",
-		"late-function", "frequency", "gap",	   "\\u001b[31mnew"};
+		"crash", "deadlock", "long-call",	  "slow-calls",	   "lock-wait",
+		"wait",	 "runnable", "ran-until-trigger", "late-function", "frequency",
+		"gap",	 "cpu-wait", "\\u001b[31mnew"};
 	static const char *const rest[] = {
 		"",
-		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],"
+		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],"
 		"\"rare\":[[]],\"sinceNSec\":\"9e9\"",
 		",\"tid\":\"y\",\"tids\":{},\"inside\":{},\"ended\":-1,\"systemCall\":7"};
 
@@ -186,6 +204,7 @@ int main(void)
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
 		cmocka_unit_test(show_info_deadlock_shows_where_each_thread_waits),
+		cmocka_unit_test(show_info_cpu_wait_names_who_had_the_cpu),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
 	};
 

@@ -1,7 +1,7 @@
 /*
- * decoder/worker/report/report_suspects.c and suspects_threads.c: what a decode has found is made
- * up, as are the answers of the rooms below. For each rule there is a case that meets it, and cases
- * that just do not.
+ * decoder/worker/report/report_suspects.c, suspects_threads.c and suspects_waits.c: what a decode
+ * has found is made up, as are the answers of the rooms below. For each rule there is a case that
+ * meets it, and cases that just do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +26,7 @@
 #define LOCK_AT	  0x1000u /* in pthread_mutex_lock */
 #define CALLER	  0x2000u
 #define FUTEX	  202u
+#define SHARED	  41u /* turns on a CPU that two threads share */
 
 /* One tick is one ns. CPU 0 was stopped first. Function 0 is unknown code. */
 static struct world {
@@ -44,6 +45,8 @@ static struct world {
 	struct turns_cpu turns[2];
 	struct turns_turn turn[3];
 	struct timeline_turn told[3];
+	struct turns_turn shared[SHARED]; /* of CPU 1 */
+	struct timeline_turn turns_told[SHARED];
 	struct marks_cpu marks[2];
 	struct mark mark[4];
 	struct gap gaps[4];
@@ -94,8 +97,7 @@ void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t ind
 			      struct timeline_turn *ret)
 {
 	(void)t;
-	(void)cpu;
-	*ret = w->told[index];
+	*ret = cpu == 1 ? w->turns_told[index] : w->told[index];
 }
 
 /* --- The world --- */
@@ -697,6 +699,140 @@ static void suspects_ran_in_a_short_window_is_none(void **state)
 	assert_none();
 }
 
+/* --- cpu-wait --- */
+
+static void set_turn(size_t i, size_t thread, uint64_t since, uint64_t until, bool preempted)
+{
+	w->shared[i] = (struct turns_turn){
+		.since = since,
+		.until = until,
+		.thread = thread < N_THREADS ? &w->threads[thread] : NULL,
+		.before_cpu = 1,
+		.before = i >= 2 ? (uint32_t)i - 2 : TURNS_NONE,
+	};
+	w->turns_told[i] = (struct timeline_turn){.since = since,
+						  .until = until,
+						  .thread = w->shared[i].thread,
+						  .preempted = preempted};
+}
+
+/* Behind the first N turns, thread 0 has CPU 1 alone from BEGAN until SINCE, and then shares it
+ * with thread 1 of another process, in turns of 5 ms. The newest turn is thread 0's, in which it
+ * blocks.
+ */
+static void share_behind(size_t n, uint64_t began, uint64_t since)
+{
+	set_threads(2);
+	w->threads[1].pid = PID + 50;
+	set_turn(n++, 0, began, since, true);
+	for (uint64_t at = since; at < NOW; at += 5 * MS, n++)
+		set_turn(n, n % 2, at, at + 5 * MS, true);
+	w->turns[1] = (struct turns_cpu){.list = w->shared, .n = n, .cpu = 1};
+	assert_int_equal(n % 2, 1);
+	w->turns_told[n - 1].preempted = false;
+	w->shared[n - 1].until = w->turns_told[n - 1].until = NOW - MS;
+	w->states[0].ran = w->shared[n - 1].since;
+	w->states[0].left = NOW - MS;
+	w->states[1].ran = w->shared[n - 2].since;
+	w->states[1].left = w->shared[n - 2].until;
+	w->states[1].kind = REPORT_STATE_RUNNABLE;
+}
+
+static void share(uint64_t since)
+{
+	share_behind(0, BEGIN, since);
+}
+
+static void suspects_cpu_wait_names_who_had_the_cpu(void **state)
+{
+	(void)state;
+	share(NOW - 100 * MS);
+	assert_only(SUSPECT_CPU_WAIT);
+	assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	assert_ptr_equal(w->r.suspects[0].other, &w->threads[1]);
+	assert_int_equal(w->r.suspects[0].since, NOW - 100 * MS);
+	assert_int_equal(w->r.suspects[0].off_ns, 50 * MS);
+	assert_int_equal(w->r.suspects[0].longest_ns, 50 * MS);
+}
+
+static void suspects_cpu_wait_too_short_is_none(void **state)
+{
+	(void)state;
+	share(NOW - 90 * MS);
+	assert_none();
+}
+
+static void suspects_cpu_wait_of_a_smaller_part_is_none(void **state)
+{
+	(void)state;
+	share(NOW - 100 * MS);
+	/* The thread sleeps between its turns. */
+	for (size_t i = 2; i < w->turns[1].n; i += 2)
+		w->turns_told[i].preempted = i % 8 == 0;
+	assert_none();
+}
+
+static void suspects_cpu_wait_as_before_is_none(void **state)
+{
+	(void)state;
+	/* The thread had CPUs for less time before than it waits now. */
+	share(NOW - 200 * MS);
+	w->shared[0].since = w->turns_told[0].since = NOW - 299 * MS;
+	assert_none();
+	w->shared[0].since = w->turns_told[0].since = NOW - 300 * MS;
+	assert_only(SUSPECT_CPU_WAIT);
+}
+
+static void suspects_cpu_wait_behind_many_waits_is_none(void **state)
+{
+	(void)state;
+	set_turn(0, 0, BEGIN, BEGIN + 80 * MS, true);
+	set_turn(1, 1, BEGIN + 80 * MS, BEGIN + 100 * MS, true);
+	share_behind(2, BEGIN + 100 * MS, NOW - 100 * MS);
+	assert_none();
+	w->turns_told[0].until = BEGIN + 81 * MS;
+	assert_only(SUSPECT_CPU_WAIT);
+}
+
+static void suspects_cpu_wait_behind_unknown_turns_is_none(void **state)
+{
+	(void)state;
+	share(NOW - 100 * MS);
+	w->shared[2].hidden = true;
+	assert_none();
+}
+
+static void suspects_cpu_wait_uncertain_or_ended_is_none(void **state)
+{
+	(void)state;
+	share(NOW - 100 * MS);
+	w->states[0].certain = false;
+	assert_none();
+	w->states[0].certain = true;
+	w->states[0].kind = REPORT_STATE_EXITED;
+	assert_none();
+}
+
+static void suspects_cpu_wait_for_many_is_none(void **state)
+{
+	(void)state;
+	share(NOW - 100 * MS);
+	for (size_t i = 1; i < w->turns[1].n; i += 2) {
+		w->threads[i / 2 % 3 + 1].pid = PID + 50 + (uint32_t)i / 2 % 3;
+		w->shared[i].thread = &w->threads[i / 2 % 3 + 1];
+	}
+	assert_none();
+}
+
+static void suspects_cpu_wait_of_a_runnable_thread_is_told_once(void **state)
+{
+	(void)state;
+	share(NOW - 200 * MS);
+	w->states[0].kind = REPORT_STATE_RUNNABLE;
+	w->states[0].left = NOW - 20 * MS;
+	assert_only(SUSPECT_RUNNABLE);
+}
+
 /* --- late-function --- */
 
 /* Function 2 appears at FIRST; function 1 of the same file ran from the beginning. */
@@ -888,6 +1024,15 @@ int main(void)
 		CASE(suspects_ran_until_the_trigger_on_its_cpu),
 		CASE(suspects_ran_less_or_elsewhere_is_none),
 		CASE(suspects_ran_in_a_short_window_is_none),
+		CASE(suspects_cpu_wait_names_who_had_the_cpu),
+		CASE(suspects_cpu_wait_too_short_is_none),
+		CASE(suspects_cpu_wait_of_a_smaller_part_is_none),
+		CASE(suspects_cpu_wait_as_before_is_none),
+		CASE(suspects_cpu_wait_behind_many_waits_is_none),
+		CASE(suspects_cpu_wait_behind_unknown_turns_is_none),
+		CASE(suspects_cpu_wait_uncertain_or_ended_is_none),
+		CASE(suspects_cpu_wait_for_many_is_none),
+		CASE(suspects_cpu_wait_of_a_runnable_thread_is_told_once),
 		CASE(suspects_late_function_in_the_last_twentieth),
 		CASE(suspects_late_function_slightly_earlier_is_none),
 		CASE(suspects_late_function_of_little_work_or_a_new_file_is_none),
