@@ -23,7 +23,7 @@ export const FOUND = 6, SWAPPED = 3, LOST = 4, OPEN = 5;
 // the frames around it. Times are ns since the first time of the page.
 const COLUMNS = {
 	start: Float64Array, end: Float64Array, insns: Float64Array, func: Uint32Array,
-	parent: Int32Array, depth: Uint16Array, cpu: Uint16Array, kind: Uint8Array,
+	parent: Int32Array, depth: Uint16Array, cpu: Uint32Array, kind: Uint8Array,
 	startWidth: Float32Array, endWidth: Float32Array,
 };
 

@@ -126,3 +126,10 @@ test("unpack_reads_base64_of_zlib_in_lines", async () => {
 
 	assert.deepEqual(await unpack(`\n${text}\n`), data);
 });
+
+test("parse_cpu_number_beyond_16_bits_is_kept", () => {
+	const { threads } = parse(r.bytes(r.head(0, 100), r.thread(1, 1, 1, "t"), r.func(1, "f"), r.lane(1, 65543),
+		r.begin(1, 1), r.finish(2), r.end(1)));
+
+	assert.equal(threads[0].frames.cpu[0], 65543);
+});
