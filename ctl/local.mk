@@ -44,6 +44,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/export/names.c \
 	ctl/export/out.c \
 	ctl/export/protobuf.c \
+	ctl/export/slots.c \
 	ctl/export/spool.c \
 	ctl/export/stacks.c \
 	ctl/perfdata/export_images.c \

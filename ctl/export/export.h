@@ -12,6 +12,8 @@
  *   formats that add up (collapsed, callgrind, pprof) one node for each different stack (stacks.c).
  *   A format that wants its events thread by thread, although the stream has them mixed, sorts them
  *   in a temporary file (spool.c).
+ * - Names and stacks are found by a hash with a random key (slots.c), and compared: a stranger
+ * cannot choose names that make an export slow, or that become one.
  * - Limits end the export with -E2BIG, with one exception: if there are too many different stacks,
  *   or a stack is too deep for a format that adds up, a call is booked to its caller, and counted
  *   (exporter_told.folded).

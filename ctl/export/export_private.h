@@ -37,19 +37,41 @@ void out_quoted(struct out *o, const char *text, char quote);
 /* Writes what is left. 0 or the first failure. */
 int out_finish(struct out *o);
 
+/* --- slots.c: a hash table of numbers, for what strangers chose --- */
+
+struct slot {
+	uint32_t hash, number1; /* number + 1; 0: free */
+};
+
+struct slots {
+	struct slot *list; /* owned */
+	uint32_t n, used;  /* slots: a power of two, and those with a number */
+	uint64_t key[2];   /* random */
+};
+
+int slots_init(struct slots *s); /* 0, -ENOMEM, or -EIO: no random bytes */
+void slots_done(struct slots *s);
+uint32_t slots_hash(const struct slots *s, const void *data, size_t size);
+/* Finds a number with HASH, and with the next call the next one; *STEP is 0 at first. The caller
+ * compares: what is different may have the same hash. False: there is none. */
+bool slots_next(const struct slots *s, uint32_t hash, uint32_t *step, uint32_t *ret);
+/* Adds NUMBER, less than UINT32_MAX / 4. 0 or -ENOMEM; the table is then unchanged. */
+int slots_add(struct slots *s, uint32_t hash, uint32_t number);
+/* SipHash-1-3, for tests. */
+uint64_t slots_siphash(const uint64_t key[static 2], const void *data, size_t size);
+
 /* --- names.c: safe texts, each kept once, numbered from 0; number 0 is "" --- */
 
 struct names {
 	char **list; /* owned, as its texts */
 	uint32_t n, capacity;
-	uint32_t *slots; /* hash table: number + 1, or 0 */
-	uint32_t n_slots;
+	struct slots slots;
 	uint64_t bytes;
 };
 
 int names_init(struct names *s);
 void names_done(struct names *s);
-/* Makes TEXT safe and finds or adds it. 0, -ENOMEM, -E2BIG. */
+/* Makes TEXT safe and finds or adds it. 0, -ENOMEM, -E2BIG; the names are then unchanged. */
 int names_add(struct names *s, const char *text, uint32_t *ret);
 /* Writes TEXT as names_add() keeps it to TO. */
 void names_clean(const char *text, char to[static EXPORT_MAX_NAME + 1]);
@@ -177,8 +199,7 @@ struct stack_node {
 struct stacks {
 	struct stack_node *list;
 	uint32_t n, capacity;
-	uint32_t *slots; /* hash table: node + 1, or 0 */
-	uint32_t n_slots;
+	struct slots slots;
 };
 
 /* The parts of struct export_ops for formats whose exporter.own is a struct stacks. */

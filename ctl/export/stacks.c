@@ -3,56 +3,41 @@
  */
 #include "ctl/export/export_private.h"
 
-#define FIRST_SLOTS 4096u
-
-static uint32_t hash(uint32_t parent, uint32_t function)
+static uint32_t hash_of(const struct stacks *s, uint32_t parent, uint32_t function)
 {
-	uint64_t h = ((uint64_t)parent << 32 | function) * UINT64_C(0x9e3779b97f4a7c15);
+	const uint32_t both[2] = {parent, function};
 
-	return (uint32_t)(h >> 32);
+	return slots_hash(&s->slots, both, sizeof(both));
 }
 
-static uint32_t find(const struct stacks *s, uint32_t parent, uint32_t function)
+static bool find(const struct stacks *s, uint32_t parent, uint32_t function, uint32_t hash,
+		 uint32_t *ret)
 {
-	uint32_t at = hash(parent, function) & (s->n_slots - 1);
+	uint32_t step = 0, node;
 
-	while (s->slots[at]) {
-		const struct stack_node *n = &s->list[s->slots[at] - 1];
-
-		if (n->parent == parent && n->function == function)
-			break;
-		at = (at + 1) & (s->n_slots - 1);
-	}
-	return at;
-}
-
-static int resize(struct stacks *s, uint32_t n)
-{
-	uint32_t *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	free(s->slots);
-	s->slots = slots;
-	s->n_slots = n;
-	for (uint32_t i = 0; i < s->n; i++)
-		s->slots[find(s, s->list[i].parent, s->list[i].function)] = i + 1;
-	return 0;
+	while (slots_next(&s->slots, hash, &step, &node))
+		if (s->list[node].parent == parent && s->list[node].function == function) {
+			*ret = node;
+			return true;
+		}
+	return false;
 }
 
 /* The node of FUNCTION below PARENT. -E2BIG: there is none, and no room for one. */
 static int node(struct stacks *s, uint32_t parent, uint32_t function, uint32_t *ret)
 {
-	uint32_t at = find(s, parent, function);
+	uint32_t hash = hash_of(s, parent, function);
+	int r;
 
-	if (s->slots[at]) {
-		*ret = s->slots[at] - 1;
+	if (find(s, parent, function, hash, ret))
 		return 0;
-	}
 	if (s->n >= EXPORT_MAX_STACKS)
 		return -E2BIG;
 	if (ARRAY_RESERVE(s->list, s->capacity, s->n + 1) < 0)
 		return -ENOMEM;
+	r = slots_add(&s->slots, hash, s->n);
+	if (r < 0)
+		return r;
 	s->list[s->n] = (struct stack_node){
 		.parent = parent, .function = function, .child = STACK_NONE, .sibling = STACK_NONE};
 	if (parent != STACK_NONE) {
@@ -60,8 +45,7 @@ static int node(struct stacks *s, uint32_t parent, uint32_t function, uint32_t *
 		s->list[parent].child = s->n;
 	}
 	*ret = s->n++;
-	s->slots[at] = s->n;
-	return s->n > s->n_slots / 2 ? resize(s, 2 * s->n_slots) : 0;
+	return 0;
 }
 
 int stacks_start(struct exporter *e)
@@ -71,7 +55,7 @@ int stacks_start(struct exporter *e)
 	if (!s)
 		return -ENOMEM;
 	e->own = s;
-	return resize(s, FIRST_SLOTS);
+	return slots_init(&s->slots);
 }
 
 int stacks_thread(struct exporter *e, struct export_thread *t)
@@ -111,6 +95,6 @@ void stacks_done(struct exporter *e)
 	if (!s)
 		return;
 	free(s->list);
-	free(s->slots);
+	slots_done(&s->slots);
 	free(s);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -256,6 +257,124 @@ static void names_add_equal_names_have_one_number(void **state)
 	names_done(&s);
 }
 
+/* The vectors are Python's hash() of bytes with PYTHONHASHSEED=0, which is the same function. */
+static void slots_siphash_known_text_has_the_known_hash(void **state)
+{
+	static const uint64_t none[2];
+	static const char *const longer = "operator<<(std::ostream&)";
+
+	(void)state;
+	assert_true(slots_siphash(none, "main", 4) == UINT64_C(0xf22da7240b7add18));
+	assert_true(slots_siphash(none, "12345678", 8) == UINT64_C(0x3489982430560a87));
+	assert_true(slots_siphash(none, longer, strlen(longer)) == UINT64_C(0xf8f97acf1c379b7b));
+}
+
+#define MANY 300000u
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Two numbers whose texts have the same hash. Among 300,000 texts, ten pairs are likely. */
+static void find_pair(const struct slots *s, uint32_t pair[static 2])
+{
+	uint64_t *list = calloc(MANY, sizeof(*list));
+	char name[16];
+
+	assert_non_null(list);
+	for (uint32_t i = 0; i < MANY; i++) {
+		int n = snprintf(name, sizeof(name), "%u", i);
+
+		list[i] = (uint64_t)slots_hash(s, name, (size_t)n) << 32 | i;
+	}
+	qsort(list, MANY, sizeof(*list), compare);
+	for (uint32_t i = 1; i < MANY && pair[0] == pair[1]; i++)
+		if (list[i] >> 32 == list[i - 1] >> 32) {
+			pair[0] = (uint32_t)list[i - 1];
+			pair[1] = (uint32_t)list[i];
+		}
+	free(list);
+	assert_int_not_equal(pair[0], pair[1]);
+}
+
+static void names_add_names_with_one_hash_have_two_numbers(void **state)
+{
+	struct names s;
+	uint32_t pair[2] = {0}, numbers[2];
+	char name[16];
+
+	(void)state;
+	assert_int_equal(names_init(&s), 0);
+	/* This key has such a pair. */
+	s.slots.key[0] = s.slots.key[1] = 0;
+	find_pair(&s.slots, pair);
+	for (int i = 0; i < 4; i++) {
+		uint32_t number;
+
+		snprintf(name, sizeof(name), "%u", pair[i % 2]);
+		assert_int_equal(names_add(&s, name, &number), 0);
+		assert_true(i < 2 || number == numbers[i % 2]);
+		assert_string_equal(s.list[number], name);
+		numbers[i % 2] = number;
+	}
+	assert_int_not_equal(numbers[0], numbers[1]);
+	names_done(&s);
+}
+
+/* FNV-1a, which this room used, and which has no key. */
+static uint32_t fnv(const char *text)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 16777619u;
+	return h;
+}
+
+/* The most slots in a row that are not free: no search takes more steps. */
+static uint32_t longest_row(const struct slots *s)
+{
+	uint32_t longest = 0, row = 0;
+
+	for (uint32_t i = 0; i < 2 * s->n; i++) {
+		row = s->list[i & (s->n - 1)].number1 ? row + 1 : 0;
+		longest = MAX_OF(longest, row);
+	}
+	return longest;
+}
+
+static void names_add_chosen_names_are_not_in_one_row(void **state)
+{
+	struct names s;
+	uint32_t number;
+	char name[16];
+
+	(void)state;
+	assert_int_equal(names_init(&s), 0);
+	for (unsigned i = 0; s.n < 500; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		if ((fnv(name) & 1023) == 0)
+			assert_int_equal(names_add(&s, name, &number), 0);
+	}
+	assert_true(longest_row(&s.slots) < 250);
+	names_done(&s);
+}
+
+static void slots_init_two_tables_have_different_keys(void **state)
+{
+	struct slots a, b;
+
+	(void)state;
+	assert_int_equal(slots_init(&a), 0);
+	assert_int_equal(slots_init(&b), 0);
+	assert_memory_not_equal(a.key, b.key, sizeof(a.key));
+	slots_done(&a);
+	slots_done(&b);
+}
+
 static void spool_get_mixed_strands_come_back_each_in_order(void **state)
 {
 	CLEANUP(spool_freep) struct spool *s = NULL;
@@ -338,6 +457,10 @@ int main(void)
 		cmocka_unit_test(exporter_collapsed_deep_stack_is_booked_to_callers),
 		cmocka_unit_test(names_clean_hostile_text_is_safe_and_cut),
 		cmocka_unit_test(names_add_equal_names_have_one_number),
+		cmocka_unit_test(slots_siphash_known_text_has_the_known_hash),
+		cmocka_unit_test(names_add_names_with_one_hash_have_two_numbers),
+		cmocka_unit_test(names_add_chosen_names_are_not_in_one_row),
+		cmocka_unit_test(slots_init_two_tables_have_different_keys),
 		cmocka_unit_test(spool_get_mixed_strands_come_back_each_in_order),
 		cmocka_unit_test(pb_end_nested_message_has_its_length),
 		cmocka_unit_test(brstack_take_foreign_line_is_refused),
