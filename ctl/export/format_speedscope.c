@@ -13,7 +13,7 @@ enum { FRAME_OFF_CPU, FRAME_GAP, FRAMES_OWN };
 struct track {
 	struct spool_strand *strand;
 	uint64_t last;	    /* time of the last event */
-	uint64_t gap_until; /* with IN_GAP */
+	uint64_t gap_until; /* end of the last gap */
 	bool off, in_gap;   /* such a frame is open */
 	uint64_t n;
 };
@@ -47,17 +47,27 @@ static int put(struct exporter *e, struct track *track, uint64_t time, uint32_t 
 	return r < 0 ? r : spool_put(e->own, track->strand, (uint64_t)frame << 1 | close);
 }
 
-/* Closes the frames of ours before something of the thread happens at TIME. */
+/* Closes the frames of ours before something of the thread happens at TIME. A gap is the innermost
+ * frame. */
 static int resume(struct exporter *e, struct track *track, uint64_t time)
 {
 	int r = 0;
 
-	if (track->off)
-		r = put(e, track, time, FRAME_OFF_CPU, true);
-	if (r == 0 && track->in_gap)
+	if (track->in_gap)
 		r = put(e, track, MIN_OF(time, track->gap_until), FRAME_GAP, true);
+	if (r == 0 && track->off)
+		r = put(e, track, time, FRAME_OFF_CPU, true);
 	track->off = track->in_gap = false;
 	return r;
+}
+
+/* Opens a frame for the rest of the last gap, if TIME lies in it. */
+static int go_on(struct exporter *e, struct track *track, uint64_t time)
+{
+	if (track->gap_until <= MAX_OF(time, track->last))
+		return 0;
+	track->in_gap = true;
+	return put(e, track, time, FRAME_GAP, false);
 }
 
 static int event(struct exporter *e, struct export_thread *t, uint64_t time, uint32_t function,
@@ -68,7 +78,9 @@ static int event(struct exporter *e, struct export_thread *t, uint64_t time, uin
 
 	if (r == 0)
 		r = resume(e, track, time);
-	return r < 0 ? r : put(e, track, time, FRAMES_OWN + function, close);
+	if (r == 0)
+		r = put(e, track, time, FRAMES_OWN + function, close);
+	return r < 0 ? r : go_on(e, track, time);
 }
 
 static int start(struct exporter *e)
@@ -105,36 +117,38 @@ static int off(struct exporter *e, struct export_thread *t, const struct callstr
 	if (r < 0)
 		return r;
 	track->off = true;
-	return put(e, track, i->time, FRAME_OFF_CPU, false);
+	r = put(e, track, i->time, FRAME_OFF_CPU, false);
+	return r < 0 ? r : go_on(e, track, i->time);
 }
 
 static int on(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
 {
 	struct track *track = t->own;
-	int r = 0;
+	int r;
 
 	if (!track || !track->off)
 		return 0;
-	r = put(e, track, i->time, FRAME_OFF_CPU, true);
-	track->off = false;
-	return r;
+	r = resume(e, track, i->time);
+	return r < 0 ? r : go_on(e, track, i->time);
 }
 
+/* A frame shows the gap, within the open calls, and within the time without a CPU. The gap of a CPU
+ * is no thread's. */
 static int gap(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
 {
 	struct track *track;
 	int r;
 
-	if (!t || t->n > 0)
+	if (!t)
 		return 0;
 	r = track_of(e, t, &track);
-	if (r == 0)
-		r = resume(e, track, i->time);
+	if (r == 0 && track->in_gap)
+		r = put(e, track, MIN_OF(i->time, track->gap_until), FRAME_GAP, true);
 	if (r < 0)
 		return r;
-	track->in_gap = true;
-	track->gap_until = i->time + i->width;
-	return put(e, track, i->time, FRAME_GAP, false);
+	track->in_gap = false;
+	track->gap_until = MAX_OF(track->gap_until, i->time + i->width);
+	return go_on(e, track, i->time);
 }
 
 static int write_events(struct exporter *e, struct json_writer *w, struct track *track)

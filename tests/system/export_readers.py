@@ -154,7 +154,8 @@ class Stream:
         elif kind == "E" and self.open[t]:
             self.end(t, time, "return", self.random.randint(0, 50))
         elif kind == "G":
-            while self.open[t]:
+            # Frames are lost at some gaps, and stay open in others.
+            while self.open[t] and len(self.gaps) % 2 == 0:
                 self.end(t, time, "lost", 1)
             self.gaps.append((t, time, time + 5, "overflow"))
             self.put("G", t, time, 5, t, "overflow")
@@ -189,6 +190,14 @@ class Stream:
             if self.on[t]:
                 self.turns.append((t, self.since[t], 1000 + 10**9, "unknown"))
         self.put("Z", sum(self.calls.values()), 0)
+
+    def gap_time(self):
+        """How long the gaps of each thread are together, by the thread's title."""
+        out, until = Counter(), Counter()
+        for t, begin, end, _ in self.gaps:
+            out[f"{clean(NAMES[-t])} ({100 + t})"] += max(end - max(begin, until[t]), 0)
+            until[t] = max(until[t], end)
+        return dict(out)
 
     def by_name(self, counter):
         out = Counter()
@@ -251,14 +260,15 @@ def unquoted(text):
 def speedscope(s, _work):
     doc = json.loads(export(s, "speedscope"))
     frames = [f["name"] for f in doc["shared"]["frames"]]
-    calls, wall = Counter(), Counter()
+    calls, wall, gaps = Counter(), Counter(), Counter()
     for profile in doc["profiles"]:
         stack, last = [], 0
         for e in profile["events"]:
-            if stack and frames[stack[-1]] == "[off CPU]":
-                wall[frames[stack[-2]]] += e["at"] - last
-            elif stack:
-                wall[frames[stack[-1]]] += e["at"] - last
+            inner = [f for f in stack if frames[f] not in ("[off CPU]", "[gap]")]
+            if inner:
+                wall[frames[inner[-1]]] += e["at"] - last
+            if "[gap]" in [frames[f] for f in stack]:
+                gaps[profile["name"]] += e["at"] - last
             if e["at"] < last or e["at"] > profile["endValue"]:
                 raise Failed(f"{e} behind {last}")
             last = e["at"]
@@ -271,7 +281,7 @@ def speedscope(s, _work):
             raise Failed("frames stay open")
     for own in ("[off CPU]", "[gap]"):
         calls.pop(own, 0)
-        wall.pop(own, 0)
+    same("gaps", dict(gaps), s.gap_time())
     same("calls", dict(calls), s.by_name(s.calls))
     same("time", {k: v for k, v in wall.items() if v}, s.by_name(s.wall))
 

@@ -138,6 +138,87 @@ static void exporter_speedscope_shows_waiting_within_a_call(void **state)
 			       "{\"type\":\"C\",\"frame\":5,\"at\":30}]"));
 }
 
+/* The events of the speedscope export of LINES. */
+static const char *speedscope_events(const char *const *lines)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	CLEANUP(exporter_freep) struct exporter *e = NULL;
+	struct exporter_told told;
+	char *begin, *end;
+	ssize_t n;
+
+	assert_int_equal(memfd_new("test", 0, &fd), 0);
+	e = exporter_of("speedscope", EXPORT_CPU, fd);
+	give_all(e, lines);
+	assert_int_equal(exporter_finish(e, &told), 0);
+	n = pread(fd, output, sizeof(output) - 1, 0);
+	assert_true(n >= 0);
+	output[n] = '\0';
+	begin = strstr(output, "\"events\":");
+	assert_non_null(begin);
+	end = strchr(begin, ']');
+	assert_non_null(end);
+	end[1] = '\0';
+	return begin;
+}
+
+static void exporter_speedscope_shows_a_gap_within_a_call(void **state)
+{
+	static const char *const lines[] = {
+		"H\t1\t100\t50\t140",
+		"T\t1\t7\t8\tt",
+		"F\t1\t0x10\tf\t\t\t0",
+		"B\t1\t110\t0\t0\t1\tcall",
+		"G\t1\t112\t3\t0\tlost",
+		"E\t1\t130\t0\t0\treturn\t6",
+		"Z\t1\t0",
+		NULL,
+	};
+
+	(void)state;
+	assert_string_equal(speedscope_events(lines),
+			    "\"events\":[{\"type\":\"O\",\"frame\":5,\"at\":10},"
+			    "{\"type\":\"O\",\"frame\":1,\"at\":12},"
+			    "{\"type\":\"C\",\"frame\":1,\"at\":15},"
+			    "{\"type\":\"C\",\"frame\":5,\"at\":30}]");
+}
+
+/* A gap from 112 to 132, in which the thread loses its CPU at 114 and a call ends at 120. */
+static void exporter_speedscope_gap_goes_on_behind_what_happens_within(void **state)
+{
+	static const char *const lines[] = {
+		"H\t1\t100\t50\t140",
+		"T\t1\t7\t8\tt",
+		"F\t1\t0x10\tf\t\t\t0",
+		"B\t1\t110\t0\t0\t1\tcall",
+		"G\t1\t112\t20\t0\tlost",
+		"S\t1\t114\t0\tblocked",
+		"R\t1\t119\t0",
+		"E\t1\t120\t0\t0\treturn\t6",
+		"B\t1\t140\t0\t0\t1\tcall",
+		"E\t1\t141\t0\t0\topen\t1",
+		"Z\t2\t0",
+		NULL,
+	};
+
+	(void)state;
+	assert_string_equal(speedscope_events(lines),
+			    "\"events\":[{\"type\":\"O\",\"frame\":5,\"at\":10},"
+			    "{\"type\":\"O\",\"frame\":1,\"at\":12},"
+			    "{\"type\":\"C\",\"frame\":1,\"at\":14},"
+			    "{\"type\":\"O\",\"frame\":0,\"at\":14},"
+			    "{\"type\":\"O\",\"frame\":1,\"at\":14},"
+			    "{\"type\":\"C\",\"frame\":1,\"at\":19},"
+			    "{\"type\":\"C\",\"frame\":0,\"at\":19},"
+			    "{\"type\":\"O\",\"frame\":1,\"at\":19},"
+			    "{\"type\":\"C\",\"frame\":1,\"at\":20},"
+			    "{\"type\":\"C\",\"frame\":5,\"at\":20},"
+			    "{\"type\":\"O\",\"frame\":1,\"at\":20},"
+			    "{\"type\":\"C\",\"frame\":1,\"at\":32},"
+			    "{\"type\":\"O\",\"frame\":5,\"at\":40},"
+			    "{\"type\":\"C\",\"frame\":5,\"at\":41}]");
+}
+
 static void exporter_callgrind_writes_a_name_once(void **state)
 {
 	const char *text = export_small("callgrind", EXPORT_CPU);
@@ -449,6 +530,8 @@ int main(void)
 		cmocka_unit_test(exporter_csv_quotes_and_disarms_formulas),
 		cmocka_unit_test(exporter_sql_doubles_quotes_of_names),
 		cmocka_unit_test(exporter_speedscope_shows_waiting_within_a_call),
+		cmocka_unit_test(exporter_speedscope_shows_a_gap_within_a_call),
+		cmocka_unit_test(exporter_speedscope_gap_goes_on_behind_what_happens_within),
 		cmocka_unit_test(exporter_callgrind_writes_a_name_once),
 		cmocka_unit_test(exporter_take_item_without_its_place_is_refused),
 		cmocka_unit_test(exporter_take_number_beyond_the_limit_is_refused),
