@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,17 +19,20 @@
 #include "ctl/calls/calls.h"
 #include "ctl/calls/slice.h"
 #include "ctl/page/page.h"
+#include "ctl/show/show.h"
 
 struct view_request {
 	struct calls_source source;
 	const char *output; /* as it was given */
 	char *name;	    /* owned: the output, if none was given */
 	uint64_t limit;	    /* of calls */
+	bool no_suspects;
 	struct slice slice;
 };
 
 enum {
 	OPTION_LIMIT = OPTION_OWN,
+	OPTION_NO_SUSPECTS,
 	OPTION_SYMBOLS,
 	OPTION_DEBUGINFOD,
 	OPTION_NO_NAMES,
@@ -40,6 +44,7 @@ enum {
 static const struct option OPTIONS[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"limit", required_argument, NULL, OPTION_LIMIT},
+	{"no-suspects", no_argument, NULL, OPTION_NO_SUSPECTS},
 	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
 	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
 	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
@@ -69,6 +74,7 @@ static int take_option(struct view_request *q, int option)
 	switch (option) {
 	case 'o': q->output = optarg; return 0;
 	case OPTION_LIMIT: return take_limit(q, optarg);
+	case OPTION_NO_SUSPECTS: q->no_suspects = true; return 0;
 	case OPTION_SYMBOLS: return take_symbols(&q->source, optarg);
 	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
 	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
@@ -140,18 +146,89 @@ static void open_stream(const char *operand, int *ret_fd)
 		*ret_fd = take_fd(&fd);
 }
 
-/* The page's errors in words; a reader of calls gets an exit code. */
+/* The page and what is read for it. A reader of calls gets an exit code; the page's errors are put
+ * into words later. */
 struct taking {
+	const struct view_request *request;
 	struct page *page;
-	int error; /* of the page */
+	struct slicer *slicer;
+	struct json_object *report; /* owned; NULL: none */
+	uint64_t trigger;	    /* ns, as in the stream; 0: unknown */
+	int error;		    /* of the page */
 };
+
+static void taking_done(struct taking *t)
+{
+	slicer_freep(&t->slicer);
+	json_object_put(t->report);
+}
+
+static int take_slice(void *userdata, const struct callstream_item *item)
+{
+	struct taking *t = userdata;
+
+	if (item->kind == CALLSTREAM_HEAD)
+		t->trigger = item->value;
+	t->error = page_take(t->page, item);
+	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
+}
 
 static int take(void *userdata, const struct callstream_item *item)
 {
 	struct taking *t = userdata;
 
-	t->error = page_take(t->page, item);
+	return slicer_take(t->slicer, item);
+}
+
+/* --- What stands out: the report of the same bundle says it --- */
+
+static int read_report(void *userdata, int bundle_fd)
+{
+	struct taking *t = userdata;
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = calls_report(&t->request->source, bundle_fd, &fd);
+
+	if (r != 0)
+		return r;
+	t->report = deliver_read(fd);
+	return t->report ? 0 : EXIT_CODE_FAILURE;
+}
+
+/* The time that is NS behind the trigger. */
+static bool time_at(const struct taking *t, int64_t ns, uint64_t *ret)
+{
+	return t->trigger > 0 && !__builtin_add_overflow(t->trigger, ns, ret);
+}
+
+static int take_suspect(void *userdata, const struct show_suspect *s)
+{
+	struct taking *t = userdata;
+	struct page_suspect suspect = {.kind = s->kind,
+				       .text = s->text,
+				       .function = s->function,
+				       .tid = s->tid,
+				       .cpu = s->cpu,
+				       .has_tid = s->tid != SHOW_NONE,
+				       .has_cpu = s->cpu != SHOW_NONE};
+
+	suspect.has_time = s->has_time && time_at(t, s->since_ns, &suspect.from) &&
+			   time_at(t, s->until_ns, &suspect.to);
+	t->error = page_add_suspect(t->page, &suspect);
 	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
+}
+
+/* An exit code; 0 also if the report does not say what stands out. */
+static int add_suspects(struct taking *t)
+{
+	int r;
+
+	if (!t->report || !json_object_object_get_ex(t->report, "suspects", NULL))
+		return 0;
+	t->error = page_looked(t->page);
+	if (t->error < 0)
+		return EXIT_CODE_FAILURE;
+	r = show_each_suspect(t->report, take_suspect, t);
+	return r < 0 ? say_error(EXIT_CODE_FAILURE, "out of memory") : r;
 }
 
 static int say_stream_error(const char *operand, int error)
@@ -180,19 +257,21 @@ static int say_page_error(const struct view_request *q, int error)
 			 strerror(-error));
 }
 
-/* Feeds the page with the slice. Returns an exit code; a message was printed. */
+/* Feeds the page with the slice and the suspects. Returns an exit code; a message was printed. */
 static int read_calls(const struct view_request *q, struct page *page)
 {
-	struct taking t = {.page = page};
-	CLEANUP(slicer_freep) struct slicer *slicer = NULL;
+	CLEANUP(taking_done) struct taking t = {.request = q, .page = page};
+	struct calls_source source = q->source;
 	CLEANUP_CLOSE int stream_fd = -EBADF;
-	int r = slicer_new(&q->slice, take, &t, &slicer);
+	int r = slicer_new(&q->slice, take_slice, &t, &t.slicer);
 
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	source.opened = q->no_suspects ? NULL : read_report;
 	open_stream(q->source.operand, &stream_fd);
-	r = stream_fd >= 0 ? calls_read_fd(stream_fd, slicer_take, slicer)
-			   : calls_read(&q->source, slicer_take, slicer);
+	r = stream_fd >= 0 ? calls_read_fd(stream_fd, take, &t) : calls_read(&source, take, &t);
+	if (r == 0)
+		r = add_suspects(&t);
 	if (t.error < 0)
 		return say_page_error(q, t.error);
 	return r < 0 ? say_stream_error(q->source.operand, r) : r;

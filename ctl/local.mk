@@ -91,7 +91,7 @@ ctl_ptsnapctl_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $
 # The program of `ptsnapctl view', in the order in which the page has it.
 nodist_ctl_libptctl_a_SOURCES = ctl/page/page_web.c
 page_scripts = text.js data.js rows.js stats.js view.js draw.js dom.js timeline.js search.js flame.js functions.js stacks.js \
-	keys.js pointer.js main.js
+	suspects.js keys.js pointer.js main.js
 page_web = ctl/page/web/page.html ctl/page/web/page.css ctl/page/web/join.sh $(page_scripts:%=ctl/page/web/%)
 EXTRA_DIST += $(page_web) ctl/page/web/package.json
 BUILT_SOURCES += ctl/page/page_web.c

@@ -162,12 +162,14 @@ static const struct verb VERBS[] = {
 	 "        --no-names       skip symbol tables; use this if one of them crashes the\n"
 	 "                         decoder\n"},
 	{"view", cmd_view,
-	 "  view [--limit=N] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N]\n"
-	 "       [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--symbols=DIR]...\n"
+	 "  view [--limit=N] [--no-suspects] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N]\n"
+	 "       [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--symbols=DIR]...\n"
 	 "       [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR] [-o PAGE.html]\n"
 	 "       ID|latest|FILE\n"
 	 "        Write the calls of a snapshot as a page for a browser, in one file: the\n"
-	 "        timeline of CPUs and threads, call stacks, flame graph, functions, search.\n"
+	 "        timeline of CPUs and threads, call stacks, flame graph, functions, search,\n"
+	 "        and links to what stands out, for which a second decode makes the report\n"
+	 "        (--no-suspects: leave it out).\n"
 	 "        FILE is a bundle, a perf.data, or a saved call stream. --limit is the number of\n"
 	 "        calls in the page (8000000). --from and so on choose a part, as for export.\n"
 	 "        Without -o, the page is ptsnap-NAME.html, or goes to a pipe.\n"},

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "proto/base.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
 
 #include "ctl/base/say.h"
 #include "ctl/decode/decode_run.h"
@@ -268,4 +270,23 @@ int calls_read_lines(const struct calls_source *source, enum worker_view view, c
 	struct reader r = {.line_fn = fn, .userdata = userdata};
 
 	return read_view(&r, source, view);
+}
+
+int calls_report(const struct calls_source *source, int bundle_fd, int *ret_fd)
+{
+	CLEANUP(decode_request_done) struct decode_request q;
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct settings settings = *source->settings;
+	int r;
+
+	set_request(&q, source, WORKER_VIEW_REPORT);
+	q.options.report_limit = REPORT_DEFAULT_LIMIT;
+	settings.quiet = true; /* the decode of calls has the same remarks */
+	q.settings = &settings;
+	if (memfd_new("ptsnap-report", 0, &fd) < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
+	r = decode_run_worker(&q, bundle_fd, fd, -1);
+	if (r == 0)
+		*ret_fd = take_fd(&fd);
+	return r;
 }

@@ -60,6 +60,10 @@ int calls_read(const struct calls_source *source, calls_fn fn, void *userdata);
  * -errno of the reading. */
 int calls_read_fd(int fd, calls_fn fn, void *userdata);
 
+/* Decodes BUNDLE_FD (borrowed), which `opened' of SOURCE was handed, into a report in memory;
+ * *ret_fd is the caller's. An exit code after a message. */
+int calls_report(const struct calls_source *source, int bundle_fd, int *ret_fd);
+
 /* Takes one line, without its newline, which it may change. 0; another value ends the reading. */
 typedef int (*calls_line_fn)(void *userdata, char *line);
 

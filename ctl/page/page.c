@@ -22,6 +22,8 @@ enum record {
 	RECORD_GAP,
 	RECORD_MARK,
 	RECORD_END,
+	RECORD_LOOKED,
+	RECORD_SUSPECT,
 	RECORD_BEGIN = 0x10,
 	RECORD_FINISH = 0x20,
 	RECORD_HAS_WIDTH = 8,
@@ -250,6 +252,38 @@ int page_take(struct page *p, const struct callstream_item *item)
 		break;
 	case CALLSTREAM_KINDS_N: return -EBADMSG;
 	}
+	return p->pack.error;
+}
+
+int page_looked(struct page *p)
+{
+	if (!p->has_head)
+		return -ENODATA;
+	pack_byte(&p->pack, RECORD_LOOKED);
+	return p->pack.error;
+}
+
+/* What is known of the place of a suspect. */
+enum { PLACE_TIME = 1, PLACE_THREAD = 2, PLACE_CPU = 4 };
+
+int page_add_suspect(struct page *p, const struct page_suspect *s)
+{
+	const uint64_t from = MAX_OF(s->from, p->first), to = MAX_OF(s->to, from);
+	/* What ended before the first time has no place here. */
+	const bool has_time = s->has_time && s->to >= p->first;
+
+	if (!p->has_head)
+		return -ENODATA;
+	pack_byte(&p->pack, RECORD_SUSPECT);
+	pack_number(&p->pack, (has_time ? PLACE_TIME : 0u) | (s->has_tid ? PLACE_THREAD : 0u) |
+				      (s->has_cpu ? PLACE_CPU : 0u));
+	pack_number(&p->pack, has_time ? from - p->first : 0);
+	pack_number(&p->pack, has_time ? to - p->first : 0);
+	pack_number(&p->pack, s->has_tid ? s->tid : 0);
+	pack_number(&p->pack, s->has_cpu ? s->cpu : 0);
+	pack_text(&p->pack, s->kind);
+	pack_text(&p->pack, s->text);
+	pack_text(&p->pack, s->function);
 	return p->pack.error;
 }
 

@@ -38,14 +38,20 @@
  *   8  time, length, name                        a gap; time counts from FIRST
  *   9  time, value (64), name                    a mark
  *  10  frames, cut, left out, repaired           the end
+ *  11                                            suspects were looked for
+ *  12  place, from, to, tid, cpu, kind, text, function  a suspect
  *  0x10 + begin: delta, function                 a frame begins
  *  0x20 + end:   delta, insns                    a frame ends
  *  0x18, 0x28 + ...: the same, and a width behind the last number
+ *
+ * The place of a suspect says what is known of it: 1: the times (since FIRST), 2: the thread, 4:
+ * the CPU; numbers of what is not known are 0.
  *
  * A delta is the time since the last such event of the same thread (of the first one: since FIRST).
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/callstream.h"
@@ -76,6 +82,19 @@ void page_freep(struct page **p);
 /* Adds ITEM. The first item is the HEAD. 0; -EBADMSG: no call stream goes on like this; or -errno
  * of writing, which stays. */
 int page_take(struct page *p, const struct callstream_item *item);
+
+/* What stands out, and where to look for it. */
+struct page_suspect {
+	const char *kind, *text, *function; /* "": none; texts may be a stranger's */
+	uint64_t from, to;		    /* ns, as in the stream, with HAS_TIME */
+	bool has_time, has_tid, has_cpu;
+	uint32_t tid, cpu;
+};
+
+/* Says that suspects were looked for, and adds them: behind the HEAD, before page_finish(). 0;
+ * -ENODATA: there was no HEAD; or -errno of writing, which stays. */
+int page_looked(struct page *p);
+int page_add_suspect(struct page *p, const struct page_suspect *s);
 
 /* Writes the rest of the page. TOLD may be NULL. 0; -ENODATA: there was no HEAD; or -errno. A
  * stream without an END makes a page that says so. */

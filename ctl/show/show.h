@@ -47,6 +47,21 @@ struct show_style {
 struct show_style show_style_of_stdout(void);
 /* Prints one page about REPORT. */
 void show_info(FILE *out, struct json_object *report, const struct show_style *style);
+/* What stands out, in words, and where it is. Texts are borrowed for a call; FUNCTION may be "". */
+struct show_suspect {
+	const char *kind, *text, *function;
+	int64_t since_ns, until_ns; /* from the trigger on, with HAS_TIME */
+	bool has_time;
+	uint32_t tid, cpu; /* SHOW_NONE: no one */
+};
+#define SHOW_NONE	 UINT32_MAX
+#define SHOW_NO_SUSPECTS 1
+
+/* 0; another value ends the list. */
+typedef int (*show_suspect_fn)(void *userdata, const struct show_suspect *suspect);
+/* Calls FN for each suspect of REPORT. 0; SHOW_NO_SUSPECTS: the report is older, and does not say;
+ * the result of FN if that was not 0; -ENOMEM. */
+int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *userdata);
 /* Prints one page about DIFF, the JSON object that diff_reports() of ctl/diff makes. */
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
 /* Which rows of a list to show. Zero: all. Texts are borrowed. */

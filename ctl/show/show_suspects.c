@@ -1,7 +1,9 @@
 /*
  * Says in words what stands out, out of the report's list of suspects.
  */
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/base/field.h"
@@ -344,7 +346,8 @@ static void put_gap(const struct page *p, FILE *out, struct json_object *s)
 	fputs(" is not known", out);
 }
 
-static void put_suspect(const struct page *p, struct json_object *s)
+/* Writes S in words to OUT. */
+static void put_words(const struct page *p, FILE *out, struct json_object *s)
 {
 	static const struct {
 		const char *kind;
@@ -358,15 +361,23 @@ static void put_suspect(const struct page *p, struct json_object *s)
 		{"frequency", put_frequency},	{"gap", put_gap},
 	};
 	const char *kind = field_text(s, "kind");
+
+	for (size_t i = 0; kind && i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(kind, kinds[i].kind) == 0) {
+			kinds[i].put(p, out, s);
+			return;
+		}
+	/* A newer report may have other kinds. */
+	text_puts(out, kind ? kind : "unknown", 40);
+}
+
+static void put_suspect(const struct page *p, struct json_object *s)
+{
 	struct page_text text;
 
 	page_begin(&text);
-	for (size_t i = 0; text.out && kind && i < ARRAY_SIZE(kinds); i++)
-		if (strcmp(kind, kinds[i].kind) == 0)
-			kinds[i].put(p, text.out, s);
-	/* A newer report may have other kinds. */
-	if (text.out && ftell(text.out) == 0)
-		text_puts(text.out, kind, 40);
+	if (text.out)
+		put_words(p, text.out, s);
 	page_end(p, &text, "!", 2, MAX_LINES);
 }
 
@@ -385,4 +396,65 @@ void page_suspects(const struct page *p)
 	show_more(p->out, n, MIN_OF(n, (size_t)MAX_SUSPECTS));
 	if (n == 0)
 		fputs("  nothing, by the rules in ptsnap-report(5), SUSPECTS\n", p->out);
+}
+
+/* When it was: what a rule says, or else from its begin until the trigger. */
+static void find_time(struct json_object *s, struct show_suspect *to)
+{
+	const char *kind = field_text(s, "kind");
+	uint64_t max;
+
+	to->has_time = field_i64(s, "sinceNSec", &to->since_ns);
+	to->until_ns = MAX_OF(to->since_ns, INT64_C(0));
+	if (kind && strcmp(kind, "crash") == 0)
+		to->until_ns = to->since_ns;
+	if (kind && strcmp(kind, "slow-calls") == 0 && field_u64(s, "maxNSec", &max) &&
+	    max <= INT64_MAX && __builtin_add_overflow(to->since_ns, (int64_t)max, &to->until_ns))
+		to->has_time = false;
+	field_i64(s, "untilNSec", &to->until_ns);
+	to->until_ns = MAX_OF(to->since_ns, to->until_ns);
+}
+
+static uint32_t number_or_none(struct json_object *s, const char *path)
+{
+	uint64_t v;
+
+	return field_u64(s, path, &v) && v < SHOW_NONE ? (uint32_t)v : SHOW_NONE;
+}
+
+static int tell(const struct page *p, struct json_object *s, show_suspect_fn fn, void *userdata)
+{
+	struct show_suspect suspect = {.kind = field_text(s, "kind"),
+				       .function = field_text(s, "name"),
+				       .tid = number_or_none(s, "tid"),
+				       .cpu = number_or_none(s, "cpu")};
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -ENOMEM;
+	put_words(p, out, s);
+	if (fclose(out) == EOF)
+		return -ENOMEM;
+	suspect.text = text;
+	suspect.kind = suspect.kind ? suspect.kind : "";
+	suspect.function = suspect.function ? suspect.function : "";
+	if (suspect.tid == SHOW_NONE)
+		suspect.tid = number_or_none(field_at(s, "tids", 0), "");
+	find_time(s, &suspect);
+	return fn(userdata, &suspect);
+}
+
+int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *userdata)
+{
+	const struct show_style style = {.columns = 80, .utf8 = true};
+	const struct page p = {.style = &style, .report = report};
+	int r = 0;
+
+	if (!field_get(report, "suspects"))
+		return SHOW_NO_SUSPECTS;
+	for (size_t i = 0; i < field_count(report, "suspects") && r == 0; i++)
+		r = tell(&p, field_at(report, "suspects", i), fn, userdata);
+	return r;
 }

@@ -157,6 +157,7 @@ class Parser {
 		this.trace = {
 			title: "", first: 0, length: 0, trigger: null, functions: [],
 			complete: false, cut: 0, leftOut: 0, repaired: 0,
+			suspects: null, // null: nobody looked for them
 		};
 	}
 
@@ -231,6 +232,8 @@ class Parser {
 			this.trace.leftOut = input.number();
 			this.trace.repaired = input.number();
 			break;
+		case 11: this.trace.suspects ??= []; break;
+		case 12: this.suspect(); break;
 		default: throw new Error(`the data of this page has an unknown record ${tag}`);
 		}
 	}
@@ -243,6 +246,17 @@ class Parser {
 		const trigger = input.number();
 
 		trace.trigger = trigger > 0 ? trigger - trace.first : null;
+	}
+
+	suspect() {
+		const { in: input } = this, known = input.number();
+		const from = input.number(), to = input.number(), tid = input.number(), cpu = input.number();
+
+		(this.trace.suspects ??= []).push({
+			from: known & 1 ? from : null, to: known & 1 ? to : null,
+			tid: known & 2 ? tid : null, cpu: known & 4 ? cpu : null,
+			kind: input.text(), text: input.text(), function: input.text(),
+		});
 	}
 
 	begin(kind, func, width) {

@@ -22,6 +22,9 @@ export const KEYS = [
 	[["1"], "call and stacks", (app) => app.showTab("call")],
 	[["2"], "flame graph", (app) => app.showTab("flame")],
 	[["3"], "functions", (app) => app.showTab("functions")],
+	[["4"], "what stands out", (app) => app.showTab("suspects")],
+	[["g"], "go to the next suspect", (app) => app.suspects.step(1)],
+	[["G"], "go to the suspect before", (app) => app.suspects.step(-1)],
 	[["?"], "this help", (app) => app.showTab("keys")],
 	[["t"], "light or dark", (app) => app.toggleTheme()],
 	[["Escape"], "forget the selected time, the search, the chosen call", (app) => app.escape()],
@@ -71,8 +74,8 @@ export function listen(app, field) {
 			}
 			return;
 		}
-		// Enter and the arrows belong to a button or list that has the focus.
-		if (/^(BUTTON|SELECT|INPUT)$/.test(event.target.tagName) && /^(Enter|Arrow.*| )$/.test(event.key))
+		// Enter and the arrows belong to a link, button or list that has the focus.
+		if (/^(A|BUTTON|SELECT|INPUT)$/.test(event.target.tagName) && /^(Enter|Arrow.*| )$/.test(event.key))
 			return;
 		const action = actionOf(event);
 

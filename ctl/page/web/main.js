@@ -8,6 +8,7 @@ import { listen, writeHelp } from "./keys.js";
 import { Pointer } from "./pointer.js";
 import { Search } from "./search.js";
 import { Stacks, stackAt } from "./stacks.js";
+import { Suspects } from "./suspects.js";
 import { count, duration, exact, plural } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { Colors, hueOf, View } from "./view.js";
@@ -29,6 +30,7 @@ class App {
 		this.stacks = new Stacks(this, $("icicle"), $("facts"), $("threads"));
 		this.flame = new Flame(this, $("flame"), $("flame-spacer"), $("flame-info"));
 		this.functions = new Functions(this, $("functions"), $("functions-info"));
+		this.suspects = new Suspects(this, $("suspects"), $("suspects-info"), $("suspects-tab"));
 		this.pending = false;
 	}
 
@@ -112,6 +114,28 @@ class App {
 		this.select = { thread, frame: stackAt(thread, time).at(-1) ?? -1 };
 		this.cursor = time;
 		this.timeline.reveal(thread, this.select.frame);
+		this.changed();
+	}
+
+	/** Shows a place as suspects have it: its time selected, its thread and call chosen, all in view. */
+	showPlace({ from, to, thread, frame, cpu }) {
+		const long = from !== null && to > from;
+
+		this.range = long ? { from, to } : null;
+		this.cursor = from !== null && !long ? from : null;
+		if (thread) {
+			this.select = { thread, frame };
+			this.timeline.reveal(thread, frame);
+		} else if (cpu !== null) {
+			this.timeline.revealCpu(cpu);
+		}
+		if (long)
+			this.show(from, to);
+		else if (from !== null)
+			this.view.reveal(from, from);
+		$("live").textContent = [thread && threadTitle(thread),
+			frame >= 0 && this.trace.functions[thread.frames.func[frame]].name,
+			from !== null && this.when(from)].filter(Boolean).join(", ");
 		this.changed();
 	}
 
@@ -286,12 +310,16 @@ function remarks(trace) {
 	return list.join(" ");
 }
 
-// page.html#FROM-TO, in ns since the first time, is a link to a part.
+// page.html#FROM-TO, in ns since the first time, is a link to a part, and #suspect-N one to a suspect.
 function followHash(app) {
 	const m = /^#(\d{1,16})-(\d{1,16})$/.exec(location.hash);
 
+	const suspect = /^#suspect-(\d{1,6})$/.exec(location.hash);
+
 	if (m)
 		app.show(Number(m[1]), Number(m[2]));
+	if (suspect)
+		app.suspects.go(Number(suspect[1]) - 1);
 }
 
 async function start() {
@@ -314,7 +342,7 @@ async function start() {
 	new Pointer(app);
 	listen(app, $("find"));
 	addEventListener("hashchange", () => followHash(app));
-	app.showTab("call");
+	app.showTab(trace.suspects?.length > 0 ? "suspects" : "call");
 	followHash(app);
 	app.draw();
 	performance.mark("ready");

@@ -330,6 +330,14 @@ export class Timeline {
 		return row.ids[row.longest(first, row.firstFrom(first, time + pixel))];
 	}
 
+	/** Scrolls so that the CPU can be seen. */
+	revealCpu(number) {
+		const lane = this.lanes.find(({ cpu }) => cpu?.number === number), top = this.scroller.scrollTop;
+
+		if (lane && (lane.y < top || lane.y + lane.height > top + this.scroller.clientHeight - RULER))
+			this.scroller.scrollTop = lane.y;
+	}
+
 	/** Scrolls so that the frame can be seen. */
 	reveal(thread, frame) {
 		const lane = this.laneOf(thread), depth = frame < 0 ? 0 : thread.frames.depth[frame];

@@ -94,7 +94,7 @@ tests_unit_ctl_page_test_page_LDADD = $(ctl_test_libs) $(ZLIB_LIBS)
 # The page's JavaScript, in node.
 SYSTEM_TESTS += tests/unit/ctl/page/web.tap
 EXTRA_DIST += tests/unit/ctl/page/web/records.mjs tests/unit/ctl/page/web/test_data.mjs tests/unit/ctl/page/web/test_join.mjs \
-	tests/unit/ctl/page/web/test_rows.mjs tests/unit/ctl/page/web/test_search.mjs tests/unit/ctl/page/web/test_stats.mjs
+	tests/unit/ctl/page/web/test_rows.mjs tests/unit/ctl/page/web/test_search.mjs tests/unit/ctl/page/web/test_stats.mjs tests/unit/ctl/page/web/test_suspects.mjs
 
 check_PROGRAMS += tests/unit/ctl/calls/test_gaps
 tests_unit_ctl_calls_test_gaps_SOURCES = tests/unit/ctl/calls/test_gaps.c

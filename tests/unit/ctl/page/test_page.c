@@ -220,6 +220,49 @@ static void page_items_of_each_kind_become_records(void **state)
 	free(text);
 }
 
+static void page_add_suspect_place_is_of_what_is_known(void **state)
+{
+	const struct page_suspect all = {.kind = "k",
+					 .text = "ab",
+					 .function = "f",
+					 .from = 900, /* before the first time */
+					 .to = 1040,
+					 .has_time = true,
+					 .has_tid = true,
+					 .has_cpu = true,
+					 .tid = 7,
+					 .cpu = 3};
+	const struct page_suspect early = {
+		.kind = "", .text = "", .function = "", .from = 10, .to = 20, .has_time = true};
+	static const uint8_t wanted[] = {
+		1,   0,				/* title */
+		2,   0xe8, 7, 0xac, 2, 0xb0, 9, /* head */
+		11,				/* suspects were looked for */
+		12,  7,	   0, 40,   7, 3,    1, 'k', 2,
+		'a', 'b',  1, 'f',			/* of time, thread and CPU */
+		12,  0,	   0, 0,    0, 0,    0, 0,   0, /* of no place in the page */
+	};
+	int fd = memfd_create("page", MFD_CLOEXEC);
+	CLEANUP(page_freep) struct page *p = NULL;
+	size_t size;
+	char *text;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(page_new(fd, "", 100, &p), 0);
+	assert_int_equal(page_looked(p), -ENODATA);
+	assert_int_equal(page_add_suspect(p, &all), -ENODATA);
+	assert_int_equal(page_take(p, &head), 0);
+	assert_int_equal(page_looked(p), 0);
+	assert_int_equal(page_add_suspect(p, &all), 0);
+	assert_int_equal(page_add_suspect(p, &early), 0);
+	assert_int_equal(page_finish(p, NULL), 0);
+	text = read_page(fd, &size);
+	check_records(text, wanted, sizeof(wanted));
+	free(text);
+	close(fd);
+}
+
 static void page_hostile_texts_are_not_in_the_page(void **state)
 {
 	static const char *const hostile[] = {"</script><script>alert(1)</script>",
@@ -438,6 +481,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(page_items_of_each_kind_become_records),
+		cmocka_unit_test(page_add_suspect_place_is_of_what_is_known),
 		cmocka_unit_test(page_hostile_texts_are_not_in_the_page),
 		cmocka_unit_test(page_same_items_make_the_same_page),
 		cmocka_unit_test(page_frames_beyond_the_limit_are_counted_and_leave_no_end),

@@ -101,6 +101,98 @@ static void show_info_word_longer_than_a_line_is_divided(void **state)
 	free(text);
 }
 
+struct told {
+	size_t n;
+	struct show_suspect last;
+	char text[200], function[40];
+};
+
+static int keep(void *userdata, const struct show_suspect *s)
+{
+	struct told *t = userdata;
+
+	t->n++;
+	t->last = *s;
+	snprintf(t->text, sizeof(t->text), "%s", s->text);
+	snprintf(t->function, sizeof(t->function), "%s", s->function);
+	return t->n == 2 ? 7 : 0;
+}
+
+/* What the last suspect of LIST, JSON, becomes. */
+static int tell(const char *list, struct told *t)
+{
+	struct json_object *report = json_tokener_parse(list);
+	int r;
+
+	assert_non_null(report);
+	*t = (struct told){0};
+	r = show_each_suspect(report, keep, t);
+	json_object_put(report);
+	return r;
+}
+
+static void show_each_suspect_slow_call_has_its_own_time(void **state)
+{
+	struct told t;
+
+	(void)state;
+	assert_int_equal(
+		tell("{\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":-9000,\"tid\":8,"
+		     "\"maxNSec\":4000,\"name\":\"f\\u001b\"}]}",
+		     &t),
+		0);
+	assert_int_equal(t.n, 1);
+	assert_true(t.last.has_time);
+	assert_int_equal(t.last.since_ns, -9000);
+	assert_int_equal(t.last.until_ns, -5000);
+	assert_int_equal(t.last.tid, 8);
+	assert_int_equal(t.last.cpu, SHOW_NONE);
+	assert_string_equal(t.function, "f\x1b");
+	assert_non_null(strstr(t.text, "f\\x1b(): "));
+}
+
+static void show_each_suspect_others_last_until_the_trigger(void **state)
+{
+	struct told t;
+
+	(void)state;
+	assert_int_equal(
+		tell("{\"suspects\":[{\"kind\":\"deadlock\",\"sinceNSec\":-50,\"tids\":[4,5]}]}",
+		     &t),
+		0);
+	assert_int_equal(t.last.until_ns, 0);
+	assert_int_equal(t.last.tid, 4);
+	assert_int_equal(
+		tell("{\"suspects\":[{\"kind\":\"gap\",\"sinceNSec\":-50,\"untilNSec\":-20,\"cpu\":1}]}",
+		     &t),
+		0);
+	assert_int_equal(t.last.until_ns, -20);
+	assert_int_equal(t.last.cpu, 1);
+	assert_int_equal(tell("{\"suspects\":[{\"kind\":\"crash\",\"sinceNSec\":-50}]}", &t), 0);
+	assert_int_equal(t.last.until_ns, -50);
+	assert_int_equal(tell("{\"suspects\":[{\"kind\":\"wait\",\"sinceNSec\":null}]}", &t), 0);
+	assert_false(t.last.has_time);
+}
+
+static void show_each_suspect_strange_list_is_no_error(void **state)
+{
+	struct told t;
+
+	(void)state;
+	assert_int_equal(tell("{}", &t), SHOW_NO_SUSPECTS);
+	assert_int_equal(tell("{\"suspects\":[]}", &t), 0);
+	assert_int_equal(t.n, 0);
+	assert_int_equal(tell("{\"suspects\":[1,{},{}]}", &t), 7);
+	assert_int_equal(t.n, 2);
+	assert_string_equal(t.text, "unknown");
+	assert_int_equal(
+		tell("{\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":9223372036854775807,"
+		     "\"maxNSec\":9223372036854775807}]}",
+		     &t),
+		0);
+	assert_false(t.last.has_time);
+}
+
 static void show_info_no_suspects_says_so(void **state)
 {
 	char *text = page_of("{\"suspects\":[]}", NARROW);
@@ -201,6 +293,9 @@ int main(void)
 		cmocka_unit_test(show_info_slow_calls_says_how_many_when_and_where),
 		cmocka_unit_test(show_info_narrow_fits_80_columns),
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
+		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
+		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
+		cmocka_unit_test(show_each_suspect_strange_list_is_no_error),
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
 		cmocka_unit_test(show_info_deadlock_shows_where_each_thread_waits),

@@ -32,4 +32,9 @@ export const begin = (delta, f, kind = 0, width = 0) =>
 export const finish = (delta, insns = 0, kind = 0, width = 0) =>
 	[0x20 + kind + (width > 0 ? 8 : 0), ...number(delta), ...number(insns), ...(width > 0 ? number(width) : [])];
 
+
+export const looked = () => [11];
+export const suspect = (kind, words, f, { from, to, tid, cpu }) =>
+	[12, (from === undefined ? 0 : 1) | (tid === undefined ? 0 : 2) | (cpu === undefined ? 0 : 4), ...number(from ?? 0),
+		...number(to ?? 0), ...number(tid ?? 0), ...number(cpu ?? 0), ...text(kind), ...text(words), ...text(f)];
 export const bytes = (...records) => Uint8Array.from(records.flat());
