@@ -154,6 +154,8 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	flush_tnt(p);
 	cyc(p, tsc, true);
 	pos = p->s->encode.pos;
+	p->s->psb_pos = pos + 1;
+	atomic_signal_fence(memory_order_seq_cst);
 	encode_psb(&p->encoder);
 	write_time(p, tsc);
 	p->s->mode_known = ip != NULL;
@@ -163,6 +165,8 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	}
 	encode_psbend(&p->encoder);
 	p->s->psb_at = p->s->encode.pos + p->psb_bytes;
+	atomic_signal_fence(memory_order_seq_cst);
+	p->s->psb_pos = 0;
 	if (p->on_psb)
 		p->on_psb(p->userdata, tsc, pos, ip != NULL);
 }
@@ -378,10 +382,21 @@ void emupmu_interrupt(struct emupmu *p, uint64_t ip)
 	leave(p, &ip);
 }
 
+/* A thread was killed while it wrote a PSB+: its bytes were not published, and are forgotten. */
+static void forget_torn_psb(struct emupmu *p)
+{
+	if (p->s->psb_pos == 0)
+		return;
+	p->s->encode.pos = p->s->psb_pos - 1;
+	p->s->psb_pos = 0;
+}
+
 void emupmu_killed(struct emupmu *p, uint64_t ip)
 {
-	uint64_t tsc = emupmu_now(p);
+	uint64_t tsc;
 
+	forget_torn_psb(p);
+	tsc = emupmu_now(p);
 	if (!p->s->flowing)
 		return;
 	/* The thread was killed between two stores of the encoder. No packet is torn, but the

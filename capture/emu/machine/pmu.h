@@ -40,6 +40,7 @@ struct emupmu_state {
 	uint64_t overflow_at; /* an overflow begins when encode.pos reaches it */
 	uint32_t drop_left;   /* calls of emupmu_service() until the overflow ends */
 	uint32_t n_overflows;
+	uint64_t psb_pos; /* a PSB+ is being written that begins before this byte; 0: none is */
 };
 _Static_assert(sizeof(struct emupmu_state) <= sizeof(((struct emuring_cpu *)0)->encoder),
 	       "state fits the shared page");

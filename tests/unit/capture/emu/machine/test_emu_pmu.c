@@ -466,6 +466,30 @@ static void killed_in_a_block_interrupts_it(void **state)
 	assert_string_equal(emu_ring_text(ring, from), "MODE PGE(401000) TNT(1) FUP(401010) PGD");
 }
 
+/* A bare PSB is no synchronization point. */
+static void killed_within_a_psb_forgets_it(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC);
+	emupmu_start(&pmu);
+	from = here();
+	emupmu_enter(&pmu, 0x401000);
+	emupmu_leave(&pmu);
+	pmu.s->psb_pos = pmu.s->encode.pos + 1;
+	encode_psb(&pmu.encoder);
+	emupmu_killed(&pmu, 0);
+	emupmu_enter(&pmu, 0x402000);
+	assert_string_equal(emu_ring_text(ring, from), "MODE PGE(401000) PGD PGE(402000)");
+	/* A PSB+ that is whole stays. */
+	pmu.s->psb_at = pmu.s->encode.pos;
+	from = here();
+	emupmu_service(&pmu, 0x402000);
+	emupmu_killed(&pmu, 0x402000);
+	assert_true(strstr(emu_ring_text(ring, from), "PSB") != NULL);
+}
+
 /* The ring must not fill with MTCs alone while the emulator is held up in user code. */
 static void service_after_a_long_time_in_user_code_writes_psbs_between_mtcs(void **state)
 {
@@ -539,6 +563,7 @@ int main(void)
 		CASE(service_after_the_host_took_its_cpu_away_has_an_interrupt),
 		CASE(service_after_a_long_time_in_user_code_writes_psbs_between_mtcs),
 		CASE(killed_in_a_block_interrupts_it),
+		CASE(killed_within_a_psb_forgets_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
