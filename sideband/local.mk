@@ -39,5 +39,7 @@ sideband_libptimage_a_SOURCES = \
 	sideband/symbols/image.c sideband/symbols/image.h sideband/symbols/image_private.h \
 	sideband/symbols/image_bytes.c \
 	sideband/symbols/image_index.c \
+	sideband/symbols/image_jit.c \
+	sideband/symbols/jitcode.c sideband/symbols/jitdump.c sideband/symbols/jitdump.h \
 	sideband/symbols/perfmap.c \
 	sideband/symbols/symbols.c sideband/symbols/symbols.h

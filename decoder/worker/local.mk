@@ -31,6 +31,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/replay/cpu_replay.c \
 	decoder/worker/replay/permit.c decoder/worker/replay/permit.h \
 	decoder/worker/replay/replay.c decoder/worker/replay/replay.h \
+	decoder/worker/replay/replay_dumps.c \
 	decoder/worker/replay/replay_kernel.c \
 	decoder/worker/replay/replay_load.c \
 	decoder/worker/replay/replay_private.h \

@@ -86,6 +86,11 @@ struct manifest_piece {
 #define MANIFEST_IMAGE_VDSO "vdso"
 /* kernel text at ADDRESS, exactly as it was at READ_NS */
 #define MANIFEST_IMAGE_KERNEL "kernel"
+/* What a just-in-time compiler of process PID wrote down of its code
+ * (tools/perf/Documentation/jitdump-specification.txt). PATH is the file's, and READ_NS says when
+ * it was read; ABSENT: when nobody wrote to it any more. A part behind the header may be left out.
+ */
+#define MANIFEST_IMAGE_JITDUMP "jitdump"
 /* vmlinux or the file of a module (PATH "[NAME]"). The text "kernel-sections" says where its
  * sections lie. Where the kernel patches itself, the file's bytes are not those in memory. */
 #define MANIFEST_IMAGE_KERNEL_FILE "kernel-file"

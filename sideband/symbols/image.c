@@ -53,6 +53,7 @@ void image_set_free(struct image_set *s)
 {
 	if (!s)
 		return;
+	image_jit_done(s);
 	if (s->bodies)
 		image_bytes_done(s);
 	image_index_done(s);
@@ -162,11 +163,14 @@ int image_find(struct image_set *s, const struct space *space, uint64_t time, ui
 		return IMAGE_UNMAPPED;
 	a.before = address - m->start;
 	a.behind = MIN_OF(m->size - a.before, UINT64_MAX - address);
-	if (is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
+	if (is_anonymous(m->file) && (image_jit_find(s, space, m, time, address, ret) ||
+				      find_memory(s, space, m, &a, ret) == 0))
 		return 0;
 	r = find_file(s, m, &a, ret);
 	/* Some files are only memory (memfd): the process' memory may be there without the file. */
-	if (r != 0 && !is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
+	if (r != 0 && !is_anonymous(m->file) &&
+	    (image_jit_find(s, space, m, time, address, ret) ||
+	     find_memory(s, space, m, &a, ret) == 0))
 		return 0;
 	return r;
 }

@@ -12,6 +12,8 @@
 
 struct image_set;
 struct elf_bytes;
+struct jitcode;
+struct jitdump;
 struct elf_file;
 struct manifest_piece;
 
@@ -52,6 +54,7 @@ struct image_source {
 				      UINT64_MAX: unknown */
 	bool unverified;	   /* nothing shows that these are the bytes of the mapped file */
 	bool apart; /* no process maps it (kernel text): image_find() never gives it */
+	bool dump;  /* what a just-in-time compiler wrote down (image_add_jit()); also APART */
 };
 
 /* A larger image is missing. */
@@ -95,6 +98,8 @@ struct image_code {
 	uint64_t offset; /* file offset of ADDRESS */
 	/* The mapping, as far as the file reaches; BYTES may be a part of it. */
 	uint64_t map_begin, map_end;
+	/* Of a dump: the bytes hold in versions [JIT_SINCE, JIT_UNTIL) of its code. */
+	uint32_t jit_since, jit_until;
 	uint8_t *touched; /* as in struct flow_code; NULL: the image is not loaded */
 };
 
@@ -113,6 +118,18 @@ uint32_t image_index(struct image_set *s, const struct space_file *file);
 /* The bytes of IMAGE around OFFSET, whether or not a process maps it; ADDRESS is a file offset,
  * too. 0, or IMAGE_MISSING, _SHORT, _MISMATCH, _GONE. */
 int image_at(struct image_set *s, uint32_t image, uint64_t offset, struct image_code *ret);
+
+/* --- Dumps of just-in-time compilers (jitdump.h) --- */
+
+/* Image IMAGE is DUMP, which process PID wrote; CODE is the same by time, or NULL if the dump's
+ * times mean nothing here: then it gives no bytes. SPACE: the only address space that has the code;
+ * NULL: any of the process. Takes over DUMP and CODE, also on failure. 0 or -ENOMEM. */
+int image_add_jit(struct image_set *s, uint32_t image, uint32_t pid, const struct space *space,
+		  struct jitdump *dump, struct jitcode *code);
+/* The code that SPACE's process made; NULL: no dump tells. */
+const struct jitcode *image_jitcode(const struct image_set *s, const struct space *space);
+/* Image IMAGE as a dump; NULL: it is none. */
+const struct jitdump *image_jitdump(const struct image_set *s, uint32_t image);
 
 /* --- Bytes --- */
 

@@ -45,6 +45,14 @@ struct image_body {
 	struct image_reading reading;
 };
 
+/* The dump of a process. */
+struct image_jit {
+	uint32_t pid, image;
+	const struct space *space; /* NULL: any of PID */
+	struct jitdump *dump;	   /* owned */
+	struct jitcode *code;	   /* owned; NULL: no times */
+};
+
 struct image_set {
 	struct image_source *sources;
 	struct image_body *bodies;
@@ -59,6 +67,8 @@ struct image_set {
 	uint32_t *by_memory; /* memory images */
 	size_t n_by_key, n_by_path, n_by_memory;
 	struct image_cached cache[IMAGE_CACHE_SIZE];
+	struct image_jit *jits;
+	size_t n_jits, jits_capacity;
 };
 
 /* --- image_index.c --- */
@@ -70,6 +80,14 @@ void image_index_done(struct image_set *s);
  * ADDRESS's offset in it. */
 uint32_t image_index_memory(const struct image_set *s, const struct space *space,
 			    const struct space_mapping *m, uint64_t address, uint64_t *ret_offset);
+
+/* --- image_jit.c --- */
+
+/* The code that the dump of SPACE's process has at ADDRESS, which is in M, at TIME. False: there is
+ * none, or the process's memory has other bytes since. */
+bool image_jit_find(struct image_set *s, const struct space *space, const struct space_mapping *m,
+		    uint64_t time, uint64_t address, struct image_code *ret);
+void image_jit_done(struct image_set *s);
 
 /* --- image_bytes.c --- */
 

@@ -203,22 +203,55 @@ static int make_spans(struct perfmap *m)
 	return 0;
 }
 
+/* The lines of *RET are read, with result R. */
+static int begin(struct perfmap **ret, int r)
+{
+	if (r == 0)
+		r = make_spans(*ret);
+	if (r < 0) {
+		perfmap_free(*ret);
+		*ret = NULL;
+	}
+	return r;
+}
+
 int perfmap_new(const void *text, size_t size, struct perfmap **ret)
 {
 	struct perfmap *m = calloc(1, sizeof(*m));
-	int r;
+	int r = m ? begin(&m, read_lines(m, text, size)) : -ENOMEM;
 
-	if (!m)
-		return -ENOMEM;
-	r = read_lines(m, text, size);
 	if (r == 0)
-		r = make_spans(m);
-	if (r < 0) {
-		perfmap_free(m);
-		return r;
+		*ret = m;
+	return r;
+}
+
+int perfmap_new_of(size_t n,
+		   const char *(*fn)(void *userdata, size_t i, uint64_t *ret_begin,
+				     uint64_t *ret_size),
+		   void *userdata, struct perfmap **ret)
+{
+	struct perfmap *m = calloc(1, sizeof(*m));
+	size_t capacity = 0;
+	int r = m ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && i < PERFMAP_MAX && r == 0; i++) {
+		struct line line = {0};
+		uint64_t size;
+
+		line.name = fn(userdata, i, &line.begin, &size);
+		line.length = strlen(line.name);
+		if (line.length == 0 || size == 0 ||
+		    __builtin_add_overflow(line.begin, size, &line.end))
+			continue;
+		r = ARRAY_RESERVE(m->lines, capacity, m->n_lines + 1);
+		if (r == 0)
+			m->lines[m->n_lines++] = line;
 	}
-	*ret = m;
-	return 0;
+	if (m)
+		r = begin(&m, r);
+	if (r == 0)
+		*ret = m;
+	return r;
 }
 
 void perfmap_free(struct perfmap *m)

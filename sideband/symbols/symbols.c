@@ -15,6 +15,7 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
+#include "sideband/symbols/jitdump.h"
 
 /* A place is searched in so many symbols that begin before it: symbols may lie in other symbols. */
 #define NESTING 8u
@@ -33,6 +34,7 @@ struct map {
 	uint32_t pid;
 	const void *text; /* borrowed */
 	size_t size;
+	const struct jitdump *dump; /* borrowed; instead of a text */
 	bool tried;
 	struct perfmap *map; /* NULL: not read, or no memory */
 };
@@ -104,7 +106,7 @@ static size_t map_at(const struct symbols *s, uint32_t pid)
 	return FIRST_WHERE(i, s->n_maps, s->maps[i].pid >= pid);
 }
 
-int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
+static int add_map(struct symbols *s, uint32_t pid, const struct map *map)
 {
 	size_t at = map_at(s, pid);
 
@@ -113,9 +115,19 @@ int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t si
 	if (ARRAY_RESERVE(s->maps, s->maps_capacity, s->n_maps + 1) < 0)
 		return -ENOMEM;
 	memmove(&s->maps[at + 1], &s->maps[at], (s->n_maps - at) * sizeof(*s->maps));
-	s->maps[at] = (struct map){.pid = pid, .text = text, .size = size};
+	s->maps[at] = *map;
 	s->n_maps++;
 	return 0;
+}
+
+int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
+{
+	return add_map(s, pid, &(struct map){.pid = pid, .text = text, .size = size});
+}
+
+int symbols_add_dump(struct symbols *s, uint32_t pid, const struct jitdump *dump)
+{
+	return add_map(s, pid, &(struct map){.pid = pid, .dump = dump});
 }
 
 bool symbols_has_map(const struct symbols *s, uint32_t pid)
@@ -123,6 +135,27 @@ bool symbols_has_map(const struct symbols *s, uint32_t pid)
 	size_t at = map_at(s, pid);
 
 	return at < s->n_maps && s->maps[at].pid == pid;
+}
+
+/* The newest comes first. */
+static const char *on_load(void *userdata, size_t i, uint64_t *ret_begin, uint64_t *ret_size)
+{
+	size_t n;
+	const struct jitdump_load *load = jitdump_loads(userdata, &n) + (n - 1 - i);
+
+	*ret_begin = load->address;
+	*ret_size = load->size;
+	return load->name;
+}
+
+static int read_map(const struct map *map, struct perfmap **ret)
+{
+	size_t n;
+
+	if (!map->dump)
+		return perfmap_new(map->text, map->size, ret);
+	(void)jitdump_loads(map->dump, &n);
+	return perfmap_new_of(n, on_load, (void *)(uintptr_t)map->dump, ret);
 }
 
 /* NULL: there is none. */
@@ -135,7 +168,7 @@ static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 	if (at == s->n_maps || s->maps[at].pid != pid)
 		return NULL;
 	map = &s->maps[at];
-	if (!map->tried && perfmap_new(map->text, map->size, &map->map) != 0)
+	if (!map->tried && read_map(map, &map->map) != 0)
 		map->map = NULL;
 	map->tried = true;
 	return map->map;
@@ -222,6 +255,17 @@ static void find_in_memory(struct symbols *s, const struct image_source *source,
 	ret->name = f.name;
 }
 
+static void find_in_dump(const struct jitdump *dump, struct symbol *ret)
+{
+	const struct jitdump_load *load = jitdump_at(dump, ret->offset);
+
+	if (!load)
+		return;
+	ret->offset = load->offset;
+	ret->size = load->size;
+	ret->name = load->name[0] != '\0' ? load->name : NULL;
+}
+
 /* The bytes of symbol I up to LIMIT at most; a symbol without a size ends at the next one. */
 static uint64_t size_of(const struct elf_symbol *symbols, size_t n, size_t i, uint64_t limit)
 {
@@ -292,6 +336,13 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 		}
 		return;
 	}
+	if (source && source->dump) {
+		const struct jitdump *dump = image_jitdump(s->images, image);
+
+		if (dump)
+			find_in_dump(dump, ret);
+		return;
+	}
 	if (source && source->memory && !source->vdso) {
 		find_in_memory(s, source, ret);
 		return;
@@ -348,6 +399,19 @@ static void open_dwarf(struct symbols *s, uint32_t image, struct opened *o)
 		o->dwarf_state = SYMBOLS_DWARF_LARGE;
 }
 
+static size_t lines_of_dump(struct symbols *s, uint32_t image, uint64_t offset,
+			    struct dwarf_frame *ret, size_t max)
+{
+	const struct jitdump *dump = image_jitdump(s->images, image);
+	struct dwarf_frame frame = {0};
+
+	if (!dump || max == 0 || !jitdump_line(dump, offset, &frame.file, &frame.line))
+		return 0;
+	frame.function = jitdump_at(dump, offset)->name;
+	ret[0] = frame;
+	return 1;
+}
+
 size_t symbols_lines(struct symbols *s, uint32_t image, uint64_t offset, struct dwarf_frame *ret,
 		     size_t max)
 {
@@ -356,6 +420,8 @@ size_t symbols_lines(struct symbols *s, uint32_t image, uint64_t offset, struct 
 
 	if (image >= s->n || s->left_out)
 		return 0;
+	if (image_source(s->images, image)->dump)
+		return lines_of_dump(s, image, offset, ret, max);
 	o = &s->opened[image];
 	if (o->dwarf_state == SYMBOLS_DWARF_UNASKED)
 		open_dwarf(s, image, o);

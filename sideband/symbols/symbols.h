@@ -10,6 +10,8 @@
  * image_index.c  which image a mapping of the timeline shows
  * image_bytes.c  the bytes of an image, read in steps where they are not at hand
  * symbols.c      the function and the source lines at a file offset
+ * image_jit.c    code of JIT compilers, by the dumps that they write
+ * jitdump.c      what a JIT compiler wrote into jit-PID.dump; jitcode.c: the same by time
  * perfmap.c      the names that a JIT compiler wrote into /tmp/perf-PID.map
  * demangle.c     names of C++, Rust and D as the source has them
  *
@@ -54,6 +56,9 @@ void symbols_free(struct symbols *s);
 void symbols_leave_out(struct symbols *s);
 /* Asks for the debug file of each image, once (image_open_debug()). */
 void symbols_use_debug_files(struct symbols *s);
+/* Adds the names of DUMP, which process PID wrote, and is borrowed as long as S: a process's perf
+ * map comes first. 0 or -ENOMEM. */
+int symbols_add_dump(struct symbols *s, uint32_t pid, const struct jitdump *dump);
 /* Adds the perf map of process PID: TEXT is borrowed as long as S, and read on first use. A second
  * map of the same process is ignored. 0 or -ENOMEM. */
 int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size);
@@ -84,7 +89,8 @@ const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_s
 
 /* The source lines and inlined functions at OFFSET of IMAGE, as dwarf_file_find() gives them.
  * Returns the number of frames, at most MAX. DWARF is read on first use, from the image's own file,
- * else from its debug file. Code in memory and in the kernel has no lines. */
+ * else from its debug file; of a dump, as the compiler told. Other code in memory, and the
+ * kernel's, has no lines. */
 struct dwarf_frame;
 size_t symbols_lines(struct symbols *s, uint32_t image, uint64_t offset, struct dwarf_frame *ret,
 		     size_t max);
@@ -119,6 +125,13 @@ struct perfmap;
 int perfmap_new(const void *text, size_t size, struct perfmap **ret);
 void perfmap_free(struct perfmap *m);
 
+/* A map of functions that somebody else has read: FN gives number I of N, the newest first, and the
+ * bytes of its name. What it gives is borrowed as long as the map. 0 or -ENOMEM. */
+int perfmap_new_of(size_t n,
+		   const char *(*fn)(void *userdata, size_t i, uint64_t *ret_begin,
+				     uint64_t *ret_size),
+		   void *userdata, struct perfmap **ret);
+
 struct perfmap_function {
 	uint64_t start, size; /* the bytes around the asked address that no later line covers */
 	const char *name;     /* borrowed; NULL: no function, but the gap between two */
@@ -128,7 +141,7 @@ void perfmap_find(struct perfmap *m, uint64_t address, struct perfmap_function *
 /* The number of functions in the map. */
 size_t perfmap_count(const struct perfmap *m);
 
-/* Whether process PID has a perf map. */
+/* Whether process PID has a perf map, or a dump, of which the newest name of a place counts. */
 bool symbols_has_map(const struct symbols *s, uint32_t pid);
 /* The function that the perf map of process PID has at ADDRESS. Returns false, and leaves *ret
  * alone, if there is no map. */

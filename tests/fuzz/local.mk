@@ -7,7 +7,7 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
 	tests/fuzz/fuzz_emuoffer \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
-	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap \
+	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap tests/fuzz/fuzz_jitdump \
 	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes \
 	tests/fuzz/fuzz_calls
 noinst_PROGRAMS += $(fuzz_targets)
@@ -114,6 +114,9 @@ tests_fuzz_fuzz_kept_LDADD = proto/libptproto.a
 tests_fuzz_fuzz_perfmap_SOURCES = tests/fuzz/fuzz_perfmap.c $(fuzz_main)
 tests_fuzz_fuzz_perfmap_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_perfmap_LDADD = sideband/libptimage.a
+tests_fuzz_fuzz_jitdump_SOURCES = tests/fuzz/fuzz_jitdump.c $(fuzz_main)
+tests_fuzz_fuzz_jitdump_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_jitdump_LDADD = sideband/libptimage.a
 tests_fuzz_fuzz_conffile_SOURCES = tests/fuzz/fuzz_conffile.c $(fuzz_main)
 tests_fuzz_fuzz_conffile_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_conffile_LDADD = daemon/libptdaemon.a

@@ -2,13 +2,14 @@
  * A bundle's timeline and its traces decoded together: each stretch of executed code with the
  * thread that executed it, and the stretches of each thread in the order of its life.
  *
- * replay_load.c loads what a bundle holds, replay_kernel.c the kernel's text. replay.c decodes
- * all CPUs together, each by cpu_replay.c: its flow's batches are cut where the thread changes.
- * When a flow asks for a context, whose.c answers: it decides which turn a stretch lies in, with
- * what the code tells (whose_code.c) and, where the kernel was traced, by the kernel's own switches
- * (whose_kernel.c). contexts.c numbers the states of address spaces. segment.c finds places in a
- * trace by time, and rounds.c divides a decode with a deadline into rounds. permit.c says of which
- * processes a report may tell.
+ * replay_load.c loads what a bundle holds, replay_kernel.c the kernel's text, replay_dumps.c the
+ * code that just-in-time compilers wrote down. replay.c decodes all CPUs together, each by
+ * cpu_replay.c: its flow's batches are cut where the thread changes. When a flow asks for a
+ * context, whose.c answers: it decides which turn a stretch lies in, with what the code tells
+ * (whose_code.c) and, where the kernel was traced, by the kernel's own switches (whose_kernel.c).
+ * contexts.c numbers the states of address spaces. segment.c finds places in a trace by time, and
+ * rounds.c divides a decode with a deadline into rounds. permit.c says of which processes a report
+ * may tell.
  *
  * Decisions that govern the room:
  * - The CPU whose next stretch belongs to the earliest turn is decoded first, up to where another
@@ -42,6 +43,7 @@
 #include "decoder/worker/turns/turns.h"
 #include "proto/bundle/bundle.h"
 #include "sideband/symbols/image.h"
+#include "sideband/symbols/jitdump.h"
 #include "sideband/symbols/symbols.h"
 #include "sideband/timeline/timeline.h"
 
@@ -58,7 +60,12 @@ struct context {
 	const struct space *space; /* NULL: number 0, no process is known */
 	uint64_t generation;
 	uint64_t since; /* the newest of replay->unchanged; 0: none */
-	uint64_t time;	/* mappings are looked up as of then, perf ns */
+	/* Of a dump's code: the version that most likely holds, and the first and the last version
+	 * that may hold. */
+	struct context_versions {
+		uint32_t likely, first, last;
+	} versions;
+	uint64_t time; /* mappings are looked up as of then, perf ns */
 };
 
 struct contexts {
@@ -72,9 +79,9 @@ struct contexts {
 int contexts_init(struct contexts *c);
 void contexts_done(struct contexts *c);
 /* The number of SPACE as it was at TIME, new or known: equal numbers mean equal code. SINCE: which
- * memory of SPACE is known to be unchanged. 0 or -ENOMEM. */
+ * memory of SPACE is known to be unchanged; VERSIONS: of its dump. 0 or -ENOMEM. */
 int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint64_t since,
-		    uint32_t *ret);
+		    struct context_versions versions, uint32_t *ret);
 
 /* --- The replay --- */
 
@@ -212,10 +219,11 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 uint64_t replay_asked_since(const struct replay *r, size_t index);
 /* The seams of the trace of CPU number INDEX, and their number; NULL: there are none. */
 const struct flow_seam *replay_seams(const struct replay *r, size_t index, size_t *ret_n);
-/* The context of SPACE as it was at TIME, for code that ran NO_EARLIER (both perf ns): of memory,
- * only what is unchanged since then is known to be what ran. 0 or -ENOMEM. */
+/* The context of SPACE as it was at TIME, for code that ran NO_EARLIER and NO_LATER (perf ns): of
+ * memory, only what is unchanged since NO_EARLIER is known to be what ran, and of a dump only what
+ * holds from then to NO_LATER. 0 or -ENOMEM. */
 int replay_context(struct replay *r, const struct space *space, uint64_t time, uint64_t no_earlier,
-		   uint32_t *ret);
+		   uint64_t no_later, uint32_t *ret);
 /* The code at ADDRESS in a context; results as of image_find. */
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret);
 /* The function around ADDRESS, for which CODE was found: as symbols_find. */

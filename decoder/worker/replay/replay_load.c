@@ -101,6 +101,7 @@ static void take_image(struct image_source *to, const struct bundle *bundle, siz
 		take_memory(to, from, timeline);
 	else
 		to->apart = from->kind != NULL;
+	to->dump = is_kind(from, MANIFEST_IMAGE_JITDUMP);
 }
 
 int replay_images(const struct bundle *bundle, const struct timeline *timeline,
@@ -155,13 +156,19 @@ static uint64_t find_begin(const struct replay *r)
 }
 
 int replay_context(struct replay *r, const struct space *space, uint64_t time, uint64_t no_earlier,
-		   uint32_t *ret)
+		   uint64_t no_later, uint32_t *ret)
 {
+	const struct jitcode *code = image_jitcode(r->images, space);
+	struct context_versions versions = {0};
 	const struct replay_unchanged key = {space, no_earlier};
 	size_t n = FIRST_WHERE(i, r->n_unchanged, by_space(&r->unchanged[i], &key) > 0);
 	uint64_t since = n > 0 && r->unchanged[n - 1].space == space ? r->unchanged[n - 1].ns : 0;
 
-	return contexts_intern(&r->contexts, space, time, since, ret);
+	if (code) {
+		versions.likely = jitcode_at(code, time);
+		jitcode_within(code, no_earlier, no_later, &versions.first, &versions.last);
+	}
+	return contexts_intern(&r->contexts, space, time, since, versions, ret);
 }
 
 /* --- Turns --- */
@@ -412,6 +419,11 @@ int replay_new_with(const struct bundle *bundle, const struct image_loader *load
 		return result;
 	}
 	r->begin_ns = find_begin(r);
+	result = replay_dumps_load(r);
+	if (result != 0) {
+		replay_free(r);
+		return result;
+	}
 	*ret = r;
 	return 0;
 }

@@ -20,6 +20,12 @@ int replay_images(const struct bundle *bundle, const struct timeline *timeline,
  * At most MAX bytes; returns how many. TEXT may be NULL: none. */
 size_t replay_build_id(const char *text, uint8_t *ret, size_t max);
 
+/* --- replay_dumps.c --- */
+
+/* Reads the dumps of just-in-time compilers. Images, symbols and clocks are loaded already. 0 or
+ * -ENOMEM. */
+int replay_dumps_load(struct replay *r);
+
 /* --- replay_kernel.c --- */
 
 /* Sets r->kernel, which stays NULL where the kernel was not traced or its text is not at hand.

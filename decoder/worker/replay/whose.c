@@ -348,7 +348,7 @@ static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_lo, uint64_t tsc
 		return CONTEXTS_EXCLUDED;
 	if (thread)
 		space = timeline_space(w->replay->timeline, thread->pid, time);
-	if (space && replay_context(w->replay, space, time, lo, &context) < 0)
+	if (space && replay_context(w->replay, space, time, lo, UINT64_MAX, &context) < 0)
 		w->error = -ENOMEM;
 	return context;
 }
@@ -367,7 +367,7 @@ static void renew(struct whose *w, uint64_t tsc_lo)
 		return;
 	space = timeline_space(w->replay->timeline, thread->pid, time);
 	if (space && replay_context(w->replay, space, time, tscmap_not_before(w->clock, tsc_lo),
-				    &w->context) < 0)
+				    UINT64_MAX, &w->context) < 0)
 		w->error = -ENOMEM;
 }
 

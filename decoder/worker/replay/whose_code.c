@@ -57,14 +57,20 @@ static enum code_change change_of_file(const struct replay *r, const struct imag
 }
 
 /* Code in memory was read at the trigger, after it had run: other code may have been there then,
- * unless the recorder knows that the memory was not changed since before. */
+ * unless the recorder knows that the memory was not changed since before. A dump's code is the
+ * right one if it held all the time. */
 static enum code_change change_of(const struct replay *r, const struct context *c,
-				  const struct image_source *source, uint64_t ip)
+				  const struct image_source *source, const struct image_code *code,
+				  uint64_t ip)
 {
 	const struct space_mapping *m = c->space ? space_find(c->space, c->time, ip) : NULL;
 
 	if (!source)
 		return CODE_SAME;
+	if (source->dump)
+		return code->jit_since <= c->versions.first && c->versions.last < code->jit_until
+			       ? CODE_SAME
+			       : CODE_MEMORY;
 	if (strncmp(source->path, "/memfd:", 7) == 0 ||
 	    (source->memory && m && (m->flags & MAP_TYPE) == MAP_SHARED))
 		return CODE_SHARED;
@@ -102,7 +108,7 @@ int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flo
 		.map_address = code.map_begin,
 		.map_size = code.map_end - code.map_begin,
 		.touched = code.touched,
-		.changing = (uint8_t)change_of(r, &r->contexts.list[context], source, ip),
+		.changing = (uint8_t)change_of(r, &r->contexts.list[context], source, &code, ip),
 	};
 	return 0;
 }
@@ -186,17 +192,30 @@ static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
 	return !x || !y || x->hash == y->hash;
 }
 
-/* The context at TIME, for a stretch that begins no earlier than SINCE (perf ns). Number 0: no
- * space is known. */
+/* The context at TIME, for a stretch that lies within [SINCE, UNTIL] (perf ns). Number 0: no space
+ * is known. */
 static uint32_t intern(struct whose *w, const struct timeline_thread *thread, uint64_t time,
-		       uint64_t since)
+		       uint64_t since, uint64_t until)
 {
 	const struct space *space = timeline_space(w->replay->timeline, thread->pid, time);
 	uint32_t context = 0;
 
-	if (space && replay_context(w->replay, space, time, since, &context) < 0)
+	if (space && replay_context(w->replay, space, time, since, until, &context) < 0)
 		w->error = -ENOMEM;
 	return context;
+}
+
+/* When the stretch of THREAD that begins now ends at the latest. Nobody looks ahead for that unless
+ * a dump's code depends on it. */
+static uint64_t end_of(struct whose *w, const struct timeline_thread *thread, uint64_t time)
+{
+	const struct space *space = timeline_space(w->replay->timeline, thread->pid, time);
+	const struct whose_look *look;
+
+	if (!space || !image_jitcode(w->replay->images, space))
+		return UINT64_MAX;
+	look = whose_look_at(w, 0);
+	return look ? look->times.leave_hi : UINT64_MAX;
 }
 
 /* A fitting state between EARLIEST and LATEST, looked for by halving: few stretches have more than
@@ -204,11 +223,11 @@ static uint32_t intern(struct whose *w, const struct timeline_thread *thread, ui
 static uint32_t state_between(struct whose *w, const struct timeline_thread *thread,
 			      struct whose_time when, uint32_t earliest, uint32_t latest)
 {
-	const uint64_t since = when.lo;
+	const uint64_t since = when.lo, until = end_of(w, thread, when.hi);
 
 	while (when.hi - when.lo > 1) {
 		uint64_t middle = when.lo + (when.hi - when.lo) / 2;
-		uint32_t context = intern(w, thread, middle, since);
+		uint32_t context = intern(w, thread, middle, since, until);
 
 		if (context == latest) {
 			when.hi = middle;
@@ -227,11 +246,12 @@ static uint32_t state_between(struct whose *w, const struct timeline_thread *thr
 uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		       struct whose_time when)
 {
-	uint32_t latest = intern(w, thread, when.hi, when.lo), earliest, between, fitting;
+	const uint64_t until = end_of(w, thread, when.hi);
+	uint32_t latest = intern(w, thread, when.hi, when.lo, until), earliest, between, fitting;
 
 	if (latest == w->known.context && thread == w->known.thread && when.lo >= w->known.time)
 		return latest;
-	earliest = intern(w, thread, when.lo, when.lo);
+	earliest = intern(w, thread, when.lo, when.lo, until);
 	if (latest == earliest) {
 		w->known.context = latest;
 		w->known.thread = thread;
@@ -340,7 +360,7 @@ static bool is_impossible(struct whose *w, struct whose_look *look,
 
 	if (!mapping || (mapping->prot & PROT_EXEC) == 0)
 		return true;
-	context = intern(w, thread, time, since);
+	context = intern(w, thread, time, since, late);
 	trial = context != 0 ? try(w, look, context, late) : NULL;
 	return trial && (is_misfit(trial->fault) || is_odd(look, trial));
 }
@@ -395,7 +415,7 @@ void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *
 		return;
 	}
 	ret->left = look->times.left;
-	ret->context = intern(w, thread, when.hi, when.lo);
+	ret->context = intern(w, thread, when.hi, when.lo, late);
 	ret->behind = (uint8_t)find_call(w->replay, ret->context, look->seen.ip);
 	if (ret->context != 0 && changes == 0)
 		ret->left = left_by(w, look, ret->context, late);

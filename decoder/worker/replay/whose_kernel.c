@@ -106,7 +106,7 @@ static void answer_turn(struct whose *w, uint64_t lo, uint64_t hi, bool at_batch
 	time = MIN_OF(MAX_OF(hi, turn->since), turn->until - 1);
 	if (answer.thread)
 		space = timeline_space(w->replay->timeline, answer.thread->pid, time);
-	if (space && replay_context(w->replay, space, time, lo, &context) < 0)
+	if (space && replay_context(w->replay, space, time, lo, UINT64_MAX, &context) < 0)
 		w->error = -ENOMEM;
 	w->context = context;
 	w->late.until = w->turn_known ? turn->until - 1 : 0;

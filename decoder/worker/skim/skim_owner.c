@@ -95,7 +95,7 @@ static int find_context(const struct skim_owners *w, const struct timeline_threa
 	if (!thread || timeline_space_uncertain(timeline, thread->pid, time))
 		return 0;
 	space = timeline_space(timeline, thread->pid, time);
-	return space ? contexts_intern(&w->replay->contexts, space, time, 0, ret) : 0;
+	return space ? replay_context(w->replay, space, time, 0, UINT64_MAX, ret) : 0;
 }
 
 static int answer(struct skim_owners *w, const struct span *span, bool kernel)

@@ -1,5 +1,6 @@
 check_PROGRAMS += \
 	tests/unit/sideband/kernel/test_kernel_file \
+	tests/unit/sideband/symbols/test_jitdump \
 	tests/unit/sideband/symbols/test_perfmap \
 	tests/unit/sideband/timeline/test_pool \
 	tests/unit/sideband/timeline/test_space \
@@ -25,6 +26,10 @@ check_PROGRAMS += \
 	tests/unit/sideband/symbols/test_image_bytes \
 	tests/unit/sideband/symbols/test_symbols_memory \
 	tests/unit/sideband/symbols/test_symbols
+
+tests_unit_sideband_symbols_test_jitdump_SOURCES = tests/unit/sideband/symbols/test_jitdump.c \
+	tests/unit/sideband/jitdump_maker.c tests/unit/sideband/jitdump_maker.h
+tests_unit_sideband_symbols_test_jitdump_LDADD = sideband/libptimage.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_symbols_test_perfmap_SOURCES = tests/unit/sideband/symbols/test_perfmap.c
 tests_unit_sideband_symbols_test_perfmap_LDADD = sideband/libptimage.a $(CMOCKA_LIBS)

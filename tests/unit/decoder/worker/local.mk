@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/calltree/test_calltree \
 	tests/unit/decoder/worker/count/test_calls \
 	tests/unit/decoder/worker/test_deadline \
+	tests/unit/decoder/worker/replay/test_dumps \
 	tests/unit/decoder/worker/replay/test_images \
 	tests/unit/decoder/worker/replay/test_kernel_files \
 	tests/unit/decoder/worker/count/test_marks \
@@ -64,6 +65,9 @@ tests_unit_decoder_worker_count_test_calls_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_deadline_SOURCES = tests/unit/decoder/worker/test_deadline.c \
 	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_test_deadline_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_replay_test_dumps_SOURCES = tests/unit/decoder/worker/replay/test_dumps.c \
+	tests/unit/sideband/jitdump_maker.c tests/unit/sideband/jitdump_maker.h $(TEST_WORKER_MADE)
+tests_unit_decoder_worker_replay_test_dumps_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_replay_test_images_SOURCES = tests/unit/decoder/worker/replay/test_images.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_replay_test_images_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_replay_test_kernel_files_SOURCES = tests/unit/decoder/worker/replay/test_kernel_files.c \

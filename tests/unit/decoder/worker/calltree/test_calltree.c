@@ -57,7 +57,8 @@ static void begin(struct fixture *f, const struct make_bundle *how)
 	assert_non_null(f->stretch.thread);
 	assert_int_equal(contexts_intern(&f->replay->contexts,
 					 timeline_space(f->replay->timeline, MAKE_PID, MAKE_TSC),
-					 MAKE_TSC, 0, &f->stretch.context),
+					 MAKE_TSC, 0, (struct context_versions){0},
+					 &f->stretch.context),
 			 0);
 }
 

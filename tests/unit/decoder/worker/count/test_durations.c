@@ -216,7 +216,8 @@ static void begin(struct fixture *f)
 	assert_int_equal(replay_all(f->replay, &consumer), 0);
 	assert_int_equal(contexts_intern(&f->replay->contexts,
 					 timeline_space(f->replay->timeline, MAKE_PID, MAKE_TSC),
-					 MAKE_TSC, MAKE_TSC, &f->s.context),
+					 MAKE_TSC, MAKE_TSC, (struct context_versions){0},
+					 &f->s.context),
 			 0);
 	f->s.goes_on = true;
 }

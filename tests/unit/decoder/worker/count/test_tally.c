@@ -360,7 +360,7 @@ static void tally_stretch_recursion_counts_once(void **state)
 	count(&f, &how);
 	assert_int_equal(contexts_intern(&f.replay->contexts,
 					 timeline_space(f.replay->timeline, MAKE_PID, MAKE_TSC),
-					 MAKE_TSC, 0, &s.context),
+					 MAKE_TSC, 0, (struct context_versions){0}, &s.context),
 			 0);
 	assert_int_equal(s.context, 1);
 	assert_int_equal(replay_find(f.replay, 1, MAKE_LEAF, &code), 0);

@@ -434,7 +434,7 @@ static uint8_t change_at(struct replay *r, uint64_t no_earlier)
 	struct flow_code code;
 	uint32_t context;
 
-	assert_int_equal(replay_context(r, space, 180, no_earlier, &context), 0);
+	assert_int_equal(replay_context(r, space, 180, no_earlier, UINT64_MAX, &context), 0);
 	assert_int_equal(whose_code(r, context, ANON + 8, &code), 0);
 	return code.changing;
 }
@@ -455,9 +455,9 @@ static void whose_code_memory_may_have_changed_until_it_was_unchanged(void **sta
 	assert_int_equal(change_at(r, UINT64_MAX), CODE_SAME);
 	/* There is one context before and one behind. */
 	space = timeline_space(r->timeline, MAKE_PID, 180);
-	assert_int_equal(replay_context(r, space, 180, 120, &before), 0);
-	assert_int_equal(replay_context(r, space, 180, 150, &at), 0);
-	assert_int_equal(replay_context(r, space, 180, 170, &behind), 0);
+	assert_int_equal(replay_context(r, space, 180, 120, UINT64_MAX, &before), 0);
+	assert_int_equal(replay_context(r, space, 180, 150, UINT64_MAX, &at), 0);
+	assert_int_equal(replay_context(r, space, 180, 170, UINT64_MAX, &behind), 0);
 	assert_int_not_equal(before, at);
 	assert_int_equal(at, behind);
 	replay_free(r);
