@@ -45,12 +45,8 @@ enum {
 	OPTION_LAST,
 	OPTION_LIMIT,
 	OPTION_DEPTH,
-	OPTION_WORKER,
-	OPTION_SYSROOT,
-	OPTION_SYMBOLS,
-	OPTION_DEBUGINFOD,
-	OPTION_NO_NAMES,
-	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+	OPTION_SOURCE,				       /* the first of SOURCE_OPTIONS */
+	OPTION_SLICE = OPTION_SOURCE + SOURCE_OPTIONS, /* the first of SLICE_OPTIONS */
 };
 
 static const struct option OPTIONS[] = {
@@ -59,25 +55,12 @@ static const struct option OPTIONS[] = {
 	{"last", required_argument, NULL, OPTION_LAST},
 	{"limit", required_argument, NULL, OPTION_LIMIT},
 	{"depth", required_argument, NULL, OPTION_DEPTH},
-	{"worker", required_argument, NULL, OPTION_WORKER},
-	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
-	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
-	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
-	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
 };
-
-static int take_count(const char *option, uint64_t max, uint64_t *ret)
-{
-	if (size_parse_number(optarg, ret) == 0 && *ret > 0 && *ret <= max)
-		return 0;
-	return say_error(EXIT_CODE_USAGE, "%s=%s: give a number from 1 to %ju", option, optarg,
-			 (uintmax_t)max);
-}
 
 static int take_depth(struct request *q)
 {
 	uint64_t depth = 0;
-	int r = take_count("--depth", UINT32_MAX - 1, &depth);
+	int r = option_count("--depth", optarg, UINT32_MAX - 1, &depth);
 
 	if (r == 0)
 		q->order.depth = (uint32_t)depth;
@@ -94,41 +77,28 @@ static int take_longer_than(struct request *q)
 	return option_good(r, "--longer-than", optarg, TIME_VALID) ? 0 : EXIT_CODE_USAGE;
 }
 
-static int take_symbols(struct request *q)
-{
-	struct calls_source *s = &q->source;
-
-	if (s->n_symbols == ARRAY_SIZE(s->symbols))
-		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
-				 optarg, ARRAY_SIZE(s->symbols));
-	s->symbols[s->n_symbols++] = optarg;
-	return 0;
-}
-
 static int take(struct request *q, int option)
 {
 	switch (option) {
 	case OPTION_THREAD: return slice_option_take(&q->slice, SLICE_TID, optarg);
 	case OPTION_LONGER_THAN: return take_longer_than(q);
-	case OPTION_LAST: return take_count("--last", MAX_LAST, &q->last);
-	case OPTION_LIMIT: return take_count("--limit", INT64_MAX, &q->limit);
+	case OPTION_LAST: return option_count("--last", optarg, MAX_LAST, &q->last);
+	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
 	case OPTION_DEPTH: return take_depth(q);
-	case OPTION_WORKER: q->source.worker = optarg; return 0;
-	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
-	case OPTION_SYMBOLS: return take_symbols(q);
-	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
-	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
-	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 	}
+	if (option < OPTION_SLICE)
+		return source_option_take(&q->source, (size_t)(option - OPTION_SOURCE), optarg);
+	return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 }
 
 static int parse(struct request *q, int argc, char **argv)
 {
-	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	struct option own[ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS + SLICE_OPTIONS + 1] = {{0}};
 	int option, r;
 
 	memcpy(own, OPTIONS, sizeof(OPTIONS));
-	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
+	source_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SOURCE);
+	slice_option_table(own + ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS, OPTION_SLICE);
 	while ((option = option_next(q->settings, argc, argv, own, "", true)) != OPTION_END) {
 		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take(q, option);
 		if (r != 0)

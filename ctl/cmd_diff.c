@@ -11,7 +11,6 @@
 
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
-#include "ctl/base/size.h"
 #include "ctl/diff/diff.h"
 #include "ctl/show/show.h"
 
@@ -38,10 +37,8 @@ static int parse(struct request *q, int argc, char **argv)
 			return EXIT_CODE_USAGE;
 		if (option == OPTION_NO_PAGER)
 			q->no_pager = true;
-		else if (size_parse_number(optarg, &q->limit) < 0 || q->limit == 0)
-			return say_error(EXIT_CODE_USAGE,
-					 "--limit=%s is not valid; valid: a number from 1 on",
-					 optarg);
+		else if (option_count("--limit", optarg, UINT64_MAX, &q->limit) != 0)
+			return EXIT_CODE_USAGE;
 	}
 	if (!q->settings->help && !q->settings->version && argc - optind != 2)
 		return say_error(EXIT_CODE_USAGE, "diff takes two operands, each an ID of "

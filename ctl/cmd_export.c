@@ -76,57 +76,33 @@ static int take_weight(struct request *q, const char *name)
 	return i < 0 ? EXIT_CODE_USAGE : 0;
 }
 
-static int take_symbols(struct request *q, const char *directory)
-{
-	struct calls_source *s = &q->source;
-
-	if (s->n_symbols == ARRAY_SIZE(s->symbols))
-		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
-				 directory, ARRAY_SIZE(s->symbols));
-	s->symbols[s->n_symbols++] = directory;
-	return 0;
-}
-
 enum {
 	OPTION_FORMAT = OPTION_OWN,
 	OPTION_IMAGES,
 	OPTION_WEIGHT,
-	/* About decoding: these and the next ones. */
-	OPTION_WORKER,
-	OPTION_SYSROOT,
-	OPTION_SYMBOLS,
-	OPTION_DEBUGINFOD,
-	OPTION_NO_NAMES,
-	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+	OPTION_SOURCE,				       /* the first of SOURCE_OPTIONS */
+	OPTION_SLICE = OPTION_SOURCE + SOURCE_OPTIONS, /* the first of SLICE_OPTIONS */
 };
 
 static const struct option OPTIONS[] = {
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"images", required_argument, NULL, OPTION_IMAGES},
 	{"weight", required_argument, NULL, OPTION_WEIGHT},
-	{"worker", required_argument, NULL, OPTION_WORKER},
-	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
-	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
-	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
-	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
 	{"output", required_argument, NULL, 'o'},
 };
 
 static int take(struct request *q, int option)
 {
-	q->decodes |= option >= OPTION_WORKER && option < OPTION_SLICE;
 	switch (option) {
 	case 'o': q->output = optarg; return 0;
 	case OPTION_IMAGES: q->images = optarg; return 0;
 	case OPTION_FORMAT: return take_format(q, optarg);
 	case OPTION_WEIGHT: return take_weight(q, optarg);
-	case OPTION_WORKER: q->source.worker = optarg; return 0;
-	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
-	case OPTION_SYMBOLS: return take_symbols(q, optarg);
-	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
-	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
-	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 	}
+	if (option >= OPTION_SLICE)
+		return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
+	q->decodes = true;
+	return source_option_take(&q->source, (size_t)(option - OPTION_SOURCE), optarg);
 }
 
 static int check(const struct request *q)
@@ -151,11 +127,12 @@ static int check(const struct request *q)
 
 static int parse(struct request *q, int argc, char **argv)
 {
-	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	struct option own[ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS + SLICE_OPTIONS + 1] = {{0}};
 	int option, r;
 
 	memcpy(own, OPTIONS, sizeof(OPTIONS));
-	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
+	source_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SOURCE);
+	slice_option_table(own + ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS, OPTION_SLICE);
 	while ((option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END) {
 		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take(q, option);
 		if (r != 0)

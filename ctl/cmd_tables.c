@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "ctl/base/say.h"
-#include "ctl/base/size.h"
 #include "ctl/calls/slice.h"
 #include "ctl/show/show.h"
 #include "proto/base.h"
@@ -48,20 +47,12 @@ static void options_of(const struct show_list *list, struct option to[static SLI
 	to[n] = (struct option){0};
 }
 
-static int take_limit(struct table_request *q, const char *text)
-{
-	if (size_parse_number(text, &q->limit) == 0 && q->limit > 0)
-		return 0;
-	return say_error(EXIT_CODE_USAGE, "--limit=%s is not valid; valid: a number from 1 on",
-			 text);
-}
-
 static int take(struct table_request *q, int option)
 {
 	switch (option) {
 	case OPTION_USAGE: return EXIT_CODE_USAGE;
 	case OPTION_NO_PAGER: q->no_pager = true; return 0;
-	case OPTION_LIMIT: return take_limit(q, optarg);
+	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
 	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 	}
 }

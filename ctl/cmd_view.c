@@ -15,7 +15,6 @@
 #include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/size.h"
 #include "ctl/calls/calls.h"
 #include "ctl/calls/slice.h"
 #include "ctl/page/page.h"
@@ -33,65 +32,37 @@ struct view_request {
 enum {
 	OPTION_LIMIT = OPTION_OWN,
 	OPTION_NO_SUSPECTS,
-	OPTION_SYMBOLS,
-	OPTION_DEBUGINFOD,
-	OPTION_NO_NAMES,
-	OPTION_WORKER,
-	OPTION_SYSROOT,
-	OPTION_SLICE, /* the first of SLICE_OPTIONS */
+	OPTION_SOURCE,				       /* the first of SOURCE_OPTIONS */
+	OPTION_SLICE = OPTION_SOURCE + SOURCE_OPTIONS, /* the first of SLICE_OPTIONS */
 };
 
 static const struct option OPTIONS[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"limit", required_argument, NULL, OPTION_LIMIT},
 	{"no-suspects", no_argument, NULL, OPTION_NO_SUSPECTS},
-	{"symbols", required_argument, NULL, OPTION_SYMBOLS},
-	{"debuginfod", no_argument, NULL, OPTION_DEBUGINFOD},
-	{"no-names", no_argument, NULL, OPTION_NO_NAMES},
-	{"worker", required_argument, NULL, OPTION_WORKER},
-	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
 };
-
-static int take_limit(struct view_request *q, const char *text)
-{
-	if (size_parse_number(text, &q->limit) == 0 && q->limit > 0)
-		return 0;
-	return say_error(EXIT_CODE_USAGE, "--limit=%s is not valid; valid: a number from 1 on",
-			 text);
-}
-
-static int take_symbols(struct calls_source *source, const char *directory)
-{
-	if (source->n_symbols == ARRAY_SIZE(source->symbols))
-		return say_error(EXIT_CODE_USAGE, "--symbols=%s: give up to %zu directories",
-				 directory, ARRAY_SIZE(source->symbols));
-	source->symbols[source->n_symbols++] = directory;
-	return 0;
-}
 
 static int take_option(struct view_request *q, int option)
 {
 	switch (option) {
 	case 'o': q->output = optarg; return 0;
-	case OPTION_LIMIT: return take_limit(q, optarg);
+	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
 	case OPTION_NO_SUSPECTS: q->no_suspects = true; return 0;
-	case OPTION_SYMBOLS: return take_symbols(&q->source, optarg);
-	case OPTION_DEBUGINFOD: q->source.debuginfod = true; return 0;
-	case OPTION_NO_NAMES: q->source.no_names = true; return 0;
-	case OPTION_WORKER: q->source.worker = optarg; return 0;
-	case OPTION_SYSROOT: q->source.sysroot = optarg; return 0;
-	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 	}
+	if (option < OPTION_SLICE)
+		return source_option_take(&q->source, (size_t)(option - OPTION_SOURCE), optarg);
+	return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 }
 
 static int parse(struct view_request *q, int argc, char **argv)
 {
-	struct option own[ARRAY_SIZE(OPTIONS) + SLICE_OPTIONS + 1] = {{0}};
+	struct option own[ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS + SLICE_OPTIONS + 1] = {{0}};
 	struct settings *s = q->source.settings;
 	int option, r;
 
 	memcpy(own, OPTIONS, sizeof(OPTIONS));
-	slice_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SLICE);
+	source_option_table(own + ARRAY_SIZE(OPTIONS), OPTION_SOURCE);
+	slice_option_table(own + ARRAY_SIZE(OPTIONS) + SOURCE_OPTIONS, OPTION_SLICE);
 	while ((option = option_next(s, argc, argv, own, "o:", true)) != OPTION_END) {
 		r = option == OPTION_USAGE ? EXIT_CODE_USAGE : take_option(q, option);
 		if (r != 0)

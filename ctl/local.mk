@@ -28,7 +28,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_tables.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
-	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/gaps.c ctl/calls/gaps.h \
+	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/source.c ctl/calls/gaps.c ctl/calls/gaps.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/diff/diff.c ctl/diff/diff.h ctl/diff/noise.c ctl/diff/noise.h \

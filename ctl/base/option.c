@@ -52,6 +52,21 @@ int option_choice(const char *option, const char *text, const char *const *choic
 			 nearest_text(&nearest, "", hint, sizeof(hint)), valid);
 }
 
+int option_count(const char *option, const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (size_parse_number(text, &n) == 0 && n > 0 && n <= max) {
+		*ret = n;
+		return 0;
+	}
+	if (max == UINT64_MAX)
+		return say_error(EXIT_CODE_USAGE, "%s=%s is not valid; valid: a number from 1 on",
+				 option, text);
+	return say_error(EXIT_CODE_USAGE, "%s=%s is not valid; valid: a number from 1 to %ju",
+			 option, text, (uintmax_t)max);
+}
+
 bool option_good(int r, const char *option, const char *text, const char *valid)
 {
 	if (r == 0)

@@ -58,6 +58,9 @@ int option_next(struct settings *s, int argc, char **argv, const struct option *
 /* Returns the index of TEXT in CHOICES, which ends in NULL, or -1 after a message that lists the
  * choices for OPTION. */
 int option_choice(const char *option, const char *text, const char *const *choices);
+/* Takes TEXT, the value of OPTION, as a number from 1 to MAX (UINT64_MAX: no limit). 0 and *ret, or
+ * EXIT_CODE_USAGE after a message. */
+int option_count(const char *option, const char *text, uint64_t max, uint64_t *ret);
 /* Returns whether R, the result of a function of size.h for TEXT, is 0; else prints that OPTION
  * needs VALID. */
 bool option_good(int r, const char *option, const char *text, const char *valid);

@@ -3,9 +3,9 @@
  * for the page.
  *
  * calls.c runs ptsnap-decode and hands its lines, parsed, to a function. It does the same with the
- * lines of other views, as they are. slice.c lets a part of the items pass: of some threads, of a
- * span of time, of some functions. order.c makes whole calls of begins and ends;
- * gaps.c makes one gap of several in a row.
+ * lines of other views, as they are. source.c has the options about the decode. slice.c lets a part
+ * of the items pass: of some threads, of a span of time, of some functions. order.c makes whole
+ * calls of begins and ends; gaps.c makes one gap of several in a row.
  *
  * Decisions that govern the room:
  * - The decoder writes into a pipe and waits for the reader. Neither side keeps the stream: memory
@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,18 @@ struct calls_source {
 	 * the result of the reading. */
 	int (*opened)(void *userdata, int bundle_fd);
 };
+
+/* --- Options: --worker, --sysroot, --symbols, --debuginfod, --no-names --- */
+
+#define SOURCE_OPTIONS 5u
+
+/* Writes the options for getopt_long(3) to TO; they have the values FIRST, FIRST + 1, ... */
+void source_option_table(struct option to[static SOURCE_OPTIONS], int first);
+/* Takes option INDEX with its value (NULL: the option has none). 0, or an exit code after a
+ * message. */
+int source_option_take(struct calls_source *s, size_t index, const char *value);
+
+/* --- Reading --- */
 
 /* Takes one item, whose texts are borrowed for the call. 0; another value ends the reading. */
 typedef int (*calls_fn)(void *userdata, const struct callstream_item *item);

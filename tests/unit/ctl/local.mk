@@ -111,3 +111,7 @@ tests_unit_ctl_calls_test_slice_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/diff/test_diff
 tests_unit_ctl_diff_test_diff_SOURCES = tests/unit/ctl/diff/test_diff.c
 tests_unit_ctl_diff_test_diff_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/calls/test_source
+tests_unit_ctl_calls_test_source_SOURCES = tests/unit/ctl/calls/test_source.c
+tests_unit_ctl_calls_test_source_LDADD = $(ctl_test_libs)
