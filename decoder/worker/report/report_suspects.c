@@ -293,19 +293,25 @@ static int find_slow(struct report *r)
 
 /* --- Functions that run only at the end of the window --- */
 
-/* Whether another function of the image of F ran in the first half of the window. */
-static bool ran_before(const struct report *r, const struct function *f, uint64_t half)
+/* When code of each image ran first, perf ns; code of no image comes last. NULL: no memory. */
+static uint64_t *first_of_images(const struct report *r)
 {
 	const struct functions *all = &r->d->tally.functions;
+	uint64_t *list = calloc(r->m->n_images + 1, sizeof(*list));
 
-	for (size_t i = 1; i < all->n; i++)
-		if (all->list[i].image == f->image && time_of(r, all->list[i].first) < half)
-			return true;
-	return false;
+	for (size_t i = 0; list && i <= r->m->n_images; i++)
+		list[i] = MANIFEST_ABSENT;
+	for (size_t i = 1; list && i < all->n; i++) {
+		const size_t image = MIN_OF((size_t)all->list[i].image, r->m->n_images);
+
+		list[image] = MIN_OF(list[image], time_of(r, all->list[i].first));
+	}
+	return list;
 }
 
+/* FIRSTS: when code of each image ran first; INSNS: of all functions. */
 static bool is_late(const struct report *r, uint32_t function, uint64_t begin, uint64_t end,
-		    uint64_t insns)
+		    const uint64_t *firsts, uint64_t insns)
 {
 	const struct function *f = function_at(r, function);
 	const uint64_t first = time_of(r, f->first), window = end - begin;
@@ -315,7 +321,7 @@ static bool is_late(const struct report *r, uint32_t function, uint64_t begin, u
 		return false;
 	return (double)f->self_insns * (double)window * LATE_SHARE >=
 		       (double)insns * (double)(end - first) &&
-	       ran_before(r, f, begin + window / 2);
+	       firsts[MIN_OF((size_t)f->image, r->m->n_images)] < begin + window / 2;
 }
 
 /* Whether gaps between BEGIN and END are so long that a function may well have run within. */
@@ -338,9 +344,12 @@ static int find_late(struct report *r)
 	const struct functions *f = &r->d->tally.functions;
 	/* A trace that begins later than others may lack what ran on its CPU before. */
 	const uint64_t begin = report_all_begin_ns(r->d);
+	CLEANUP_FREE uint64_t *firsts = first_of_images(r);
 	uint64_t insns = 0, end;
 	size_t added = 0;
 
+	if (!firsts)
+		return -ENOMEM;
 	suspects_begin(r, &end);
 	if (begin == MANIFEST_ABSENT || end < begin || end - begin < LATE_WINDOW_NS ||
 	    has_gaps(r, begin, end))
@@ -357,7 +366,7 @@ static int find_late(struct report *r)
 			.count = function_at(r, r->functions[i])->self_insns,
 		};
 
-		if (!is_late(r, r->functions[i], begin, end, insns))
+		if (!is_late(r, r->functions[i], begin, end, firsts, insns))
 			continue;
 		if (suspects_add(r, &s) < 0)
 			return -ENOMEM;

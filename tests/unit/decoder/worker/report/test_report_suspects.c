@@ -136,6 +136,7 @@ static int set_up(void **state)
 	w->r.m = &w->m;
 	w->m.cpus = w->cpus;
 	w->m.n_cpus = 2;
+	w->m.n_images = 3;
 	w->m.perf_ns = NOW;
 	w->cpus[1].stop_order = 1;
 	w->replay.clock = (struct tscmap){.known = true, .mult = 1};
