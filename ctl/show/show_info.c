@@ -19,6 +19,8 @@
 #define COLUMNS_MIN   80u
 #define COLUMNS_MAX   400u
 #define MAX_THREADS   6
+#define MANY_SUSPECTS 3 /* and more take so much room that fewer threads are shown: */
+#define FEW_THREADS   3
 #define MAX_FRAMES    8
 #define MAX_FUNCTIONS 5
 #define MAX_GAPS      4
@@ -274,13 +276,15 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 static void page_threads(const struct page *p)
 {
 	const size_t n = field_count(p->report, "threads");
+	const size_t max =
+		field_count(p->report, "suspects") < MANY_SUSPECTS ? MAX_THREADS : FEW_THREADS;
 	size_t shown = 0;
 
 	if (n == 0)
 		return;
 	page_heading(p, "Threads at the trigger");
 	for (int round = 0; round < 2; round++)
-		for (size_t i = 0; i < n && shown < MAX_THREADS; i++) {
+		for (size_t i = 0; i < n && shown < max; i++) {
 			struct json_object *t = field_at(p->report, "threads", i);
 
 			if (is_shown_first(t) != (round == 0))

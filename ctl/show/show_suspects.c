@@ -214,6 +214,34 @@ static void put_slow(const struct page *p, FILE *out, struct json_object *s)
 	put_rare(out, s);
 }
 
+/* " <- A <- B": the callers of the longest call, but not the steps of the linker between them. */
+static void put_lock_callers(const struct page *p, FILE *out, struct json_object *s)
+{
+	const size_t n = field_count(s, "callers");
+	size_t shown = 0;
+
+	for (size_t i = 0; i < n && shown < MAX_INSIDE; i++) {
+		const char *name = field_text(field_at(s, "callers", i), "name");
+
+		if (!name || strstr(name, "@plt"))
+			continue;
+		fputs(shown++ == 0 ? ", called by " : p->style->utf8 ? " \u2190 " : " <- ", out);
+		name_puts(out, name, NAME_COLUMNS);
+	}
+}
+
+static void put_contention(const struct page *p, FILE *out, struct json_object *s)
+{
+	fprintf(out, "contention: %s calls waited for a lock in ",
+		figure_field_count(s, "slow").text);
+	put_function(out, s);
+	fprintf(out, ", for %s or more together", figure_field_nsec(s, "waitedNSec").text);
+	fprintf(out, ", while all code executed for %s", figure_field_nsec(s, "executedNSec").text);
+	fprintf(out, "; the longest took %s in ", figure_field_nsec(s, "maxNSec").text);
+	page_who(p, out, s, "tid");
+	put_lock_callers(p, out, s);
+}
+
 static void put_wait(const struct page *p, FILE *out, struct json_object *s)
 {
 	static const struct {
@@ -353,12 +381,19 @@ static void put_words(const struct page *p, FILE *out, struct json_object *s)
 		const char *kind;
 		void (*put)(const struct page *p, FILE *out, struct json_object *s);
 	} kinds[] = {
-		{"crash", put_crash},		{"deadlock", put_deadlock},
-		{"long-call", put_long},	{"slow-calls", put_slow},
-		{"lock-wait", put_lock},	{"wait", put_wait},
-		{"runnable", put_runnable},	{"cpu-wait", put_cpu_wait},
-		{"ran-until-trigger", put_ran}, {"late-function", put_late},
-		{"frequency", put_frequency},	{"gap", put_gap},
+		{"crash", put_crash},
+		{"deadlock", put_deadlock},
+		{"long-call", put_long},
+		{"slow-calls", put_slow},
+		{"contention", put_contention},
+		{"lock-wait", put_lock},
+		{"wait", put_wait},
+		{"runnable", put_runnable},
+		{"cpu-wait", put_cpu_wait},
+		{"ran-until-trigger", put_ran},
+		{"late-function", put_late},
+		{"frequency", put_frequency},
+		{"gap", put_gap},
 	};
 	const char *kind = field_text(s, "kind");
 

@@ -17,6 +17,7 @@ from common import GUESTS, PTSNAPCTL, PTSNAPD, PYTHON, Failed, Work, main, run, 
 
 SCREEN = 24  # lines
 PAGE = 48
+CROWD = {"contention", "cpu-wait"}  # kinds that only some incidents have
 RECORDINGS = 3
 REGEX = r"""
 import os, re, signal, time
@@ -112,6 +113,9 @@ def once(name, command, wanted, options):
         shown = "\n".join(page)
         if len(page) > PAGE or max(map(len, page)) > 80:
             raise Failed(f"{len(page)} lines of up to {max(map(len, page))} columns:\n{shown}")
+        odd = {s["kind"] for s in parsed["suspects"]} & CROWD - options.get("kinds", set())
+        if odd:
+            raise Failed(f"{odd} where nothing of the kind was planted:\n{shown}")
         if not wanted:
             if parsed["suspects"]:
                 raise Failed(f"something stands out:\n{shown}")
@@ -147,10 +151,13 @@ def short_list(work):
          {"ptsnapd": ["--emu-cpus=1", "--emu-quantum=100000000"]}),
         ("neighbour", [crowd, "neighbour"],
          [r"^! thread \d+ \(server\) could have run, and waited", r"\(encoder\)", r"encode_video"],
-         {"ptsnapd": ["--emu-cpus=1"]}),
+         {"ptsnapd": ["--emu-cpus=1"], "kinds": {"cpu-wait"}}),
         ("safepoint", [crowd, "safepoint"],
          [r"^! serve_client\(\): [0-9,]+ calls", r"wait_for_collector", r"collect_garbage\(\)"],
          {"ptsnapd": ["--pt=tsc,mtc,mtc_period=6"]}),
+        ("allocator", [crowd, "allocator"],
+         [r"^! contention: [0-9,]+ calls waited for a lock", r"malloc|free", r"build_answer"],
+         {"kinds": CROWD}),
         ("quiet", [guest, "quiet"], [], {}),
         ("serve", [guest, "serve"], [endless_loop], {}),
     ]

@@ -274,7 +274,7 @@ static void allocator(void)
 		pthread_create(&threads[i], NULL, build_answers, NULL);
 	pause_us(200000);
 	atomic_store(&large, 1);
-	pause_us(200000);
+	pause_us(300000);
 	alarm_recorder();
 	sleep_for_ever();
 }

@@ -1,6 +1,7 @@
 /*
  * Writes what stands out, and finds suspects among functions, frequencies and gaps.
- * suspects_threads.c finds those among threads, and suspects_waits.c those that waited for a CPU.
+ * suspects_threads.c finds those among threads, suspects_waits.c threads that waited for a CPU, and
+ * suspects_locks.c locks that many calls waited for.
  *
  * Each rule compares with what the same recording shows as usual, and has a least number and a
  * least duration, below which it says nothing. ptsnap-report(5), SUSPECTS, states all rules.
@@ -60,7 +61,7 @@ const struct durations *suspects_durations(const struct report *r, uint32_t func
 	return f->durations ? &r->d->tally.functions.durations.list[f->durations - 1] : NULL;
 }
 
-static uint64_t span(const struct report *r, uint64_t ticks)
+uint64_t suspects_span(const struct report *r, uint64_t ticks)
 {
 	const uint64_t ns = tscmap_span(&r->d->replay->clock, ticks);
 
@@ -90,12 +91,11 @@ uint64_t suspects_begin(const struct report *r, uint64_t *ret_end)
 
 /* --- Calls that took much longer than others of the same function --- */
 
-/* The least octave of ticks from NS on. */
-static unsigned octave_of(const struct report *r, uint64_t ns)
+unsigned suspects_octave(const struct report *r, uint64_t ns)
 {
 	unsigned i = 0;
 
-	while (i < DURATIONS_OCTAVES && span(r, UINT64_C(1) << i) < ns)
+	while (i < DURATIONS_OCTAVES && suspects_span(r, UINT64_C(1) << i) < ns)
 		i++;
 	return i;
 }
@@ -104,7 +104,7 @@ static unsigned octave_of(const struct report *r, uint64_t ns)
 static bool is_waiting(const struct report *r, const struct function *f, const struct durations *d,
 		       uint64_t ended)
 {
-	return span(r, durations_quantile(d, ended, 500)) >= WAITING_NS &&
+	return suspects_span(r, durations_quantile(d, ended, 500)) >= WAITING_NS &&
 	       d->off / WAITING_TIMES >= f->total_ticks;
 }
 
@@ -138,9 +138,9 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 		return false;
 	if (is_waiting(r, f, d, ended))
 		return false;
-	usual = span(r, durations_quantile(d, ended, 900));
-	longest = span(r, d->slowest.ticks);
-	octave = octave_of(r, MAX_OF(SLOW_TIMES * usual, (uint64_t)SLOW_LIMIT_NS));
+	usual = suspects_span(r, durations_quantile(d, ended, 900));
+	longest = suspects_span(r, d->slowest.ticks);
+	octave = suspects_octave(r, MAX_OF(SLOW_TIMES * usual, (uint64_t)SLOW_LIMIT_NS));
 	slow = clear_octave(d, &octave);
 	if (slow == 0 || slow > ended / SLOW_SHARE ||
 	    longest < (slow == 1 ? SLOW_ONE_MAX_NS : SLOW_MAX_NS))
@@ -155,16 +155,16 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 		.until = time_of(r, last),
 		.calls = ended,
 		.count = slow,
-		.usual_ns = span(r, durations_quantile(d, ended, 500)),
-		.limit_ns = span(r, UINT64_C(1) << octave),
+		.usual_ns = suspects_span(r, durations_quantile(d, ended, 500)),
+		.limit_ns = suspects_span(r, UINT64_C(1) << octave),
 		.longest_ns = longest,
-		.off_ns = span(r, d->slowest.off - MIN_OF(d->slowest.off, d->slowest.waited)),
+		.off_ns = suspects_span(r,
+					d->slowest.off - MIN_OF(d->slowest.off, d->slowest.waited)),
 	};
 	return true;
 }
 
-/* Whether the slowest call of B lies within that of A. */
-static bool is_within(const struct durations *a, const struct durations *b)
+bool suspects_is_within(const struct durations *a, const struct durations *b)
 {
 	const struct durations_call *x = &a->slowest, *y = &b->slowest;
 
@@ -187,6 +187,24 @@ static int by_longest(const void *a, const void *b)
 	return x->function < y->function ? -1 : x->function > y->function;
 }
 
+/* Of the slowest call of FUNCTION. */
+static struct report_suspect slowest_of(const struct report *r, uint32_t function)
+{
+	const struct durations *d = suspects_durations(r, function);
+
+	return (struct report_suspect){.function = function,
+				       .longest_ns = suspects_span(r, d->slowest.ticks),
+				       .insns = function_at(r, function)->total_insns,
+				       .since = time_of(r, d->slowest.tsc)};
+}
+
+bool suspects_is_longer(const struct report *r, uint32_t a, uint32_t b)
+{
+	const struct report_suspect x = slowest_of(r, a), y = slowest_of(r, b);
+
+	return by_longest(&x, &y) < 0;
+}
+
 /* The functions whose slowest call is most of that of S, outermost first. */
 static void find_inside(const struct report *r, struct report_suspect *s)
 {
@@ -198,13 +216,10 @@ static void find_inside(const struct report *r, struct report_suspect *s)
 	for (uint32_t i = 1; i < f->n; i++) {
 		const struct durations *e = suspects_durations(r, i);
 
-		if (!e || i == s->function || !is_within(d, e) ||
+		if (!e || i == s->function || !suspects_is_within(d, e) ||
 		    e->slowest.ticks < d->slowest.ticks / 100 * INSIDE_PERCENT)
 			continue;
-		list[n] = (struct report_suspect){.function = i,
-						  .longest_ns = span(r, e->slowest.ticks),
-						  .insns = f->list[i].total_insns,
-						  .since = time_of(r, e->slowest.tsc)};
+		list[n] = slowest_of(r, i);
 		n++;
 		qsort(list, n, sizeof(*list), by_longest);
 		n = MIN_OF(n, (size_t)SUSPECT_INSIDE);
@@ -226,14 +241,14 @@ static bool is_rare(const struct report *r, const struct report_suspect *s, uint
 
 	if (!d || ended < RARE_CALLS || ended > s->count || !d->slowest.thread ||
 	    d->slowest.thread->pid != s->thread->pid ||
-	    is_within(d, suspects_durations(r, s->function)))
+	    suspects_is_within(d, suspects_durations(r, s->function)))
 		return false;
 	for (size_t i = 0; i < s->n_inside; i++)
 		if (s->inside[i] == function)
 			return false;
-	return span(r, durations_quantile(d, ended, 1)) >= s->limit_ns / 2 &&
-	       span(r, d->slowest.ticks) >= s->limit_ns &&
-	       span(r, d->slowest.ticks) / 2 <= s->longest_ns;
+	return suspects_span(r, durations_quantile(d, ended, 1)) >= s->limit_ns / 2 &&
+	       suspects_span(r, d->slowest.ticks) >= s->limit_ns &&
+	       suspects_span(r, d->slowest.ticks) / 2 <= s->longest_ns;
 }
 
 /* Whether function A says more than B: it has more calls, or as many and is further out. */
@@ -278,8 +293,8 @@ static int find_slow(struct report *r)
 
 		/* A call inside the slowest call of another suspect is told with that one. */
 		for (size_t j = 0; j < i && !within; j++)
-			within = is_within(suspects_durations(r, list[j].function),
-					   suspects_durations(r, list[i].function));
+			within = suspects_is_within(suspects_durations(r, list[j].function),
+						    suspects_durations(r, list[i].function));
 		if (within)
 			continue;
 		find_inside(r, &list[i]);
@@ -489,7 +504,28 @@ static void write_slow(const struct report *r, struct json_writer *w,
 		json_begin_object(w, NULL);
 		write_function(r, w, s->rare[i]);
 		json_u64(w, "ended", f->calls - f->unended);
-		json_u64(w, "maxNSec", span(r, suspects_durations(r, s->rare[i])->slowest.ticks));
+		json_u64(w, "maxNSec",
+			 suspects_span(r, suspects_durations(r, s->rare[i])->slowest.ticks));
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void write_contention(const struct report *r, struct json_writer *w,
+			     const struct report_suspect *s)
+{
+	json_u64(w, "ended", s->calls);
+	json_u64(w, "slow", s->count);
+	json_u64(w, "slowNSec", s->limit_ns);
+	report_at(r, w, "lastEndNSec", s->until);
+	json_u64(w, "maxNSec", s->longest_ns);
+	json_u64(w, "waitedNSec", s->off_ns);
+	json_u64(w, "executedNSec", s->usual_ns);
+	json_begin_array(w, "callers");
+	for (size_t i = 0; i < s->n_inside; i++) {
+		json_begin_object(w, NULL);
+		write_function(r, w, s->inside[i]);
+		json_u64(w, "maxNSec", s->inside_ns[i]);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -517,6 +553,7 @@ static void write_values(const struct report *r, struct json_writer *w,
 {
 	switch (s->kind) {
 	case SUSPECT_SLOW_CALLS: write_slow(r, w, s); break;
+	case SUSPECT_CONTENTION: write_contention(r, w, s); break;
 	case SUSPECT_LONG_CALL:
 		report_u64(w, "cpuNSec", s->off_ns);
 		json_u64(w, "ended", s->calls);
@@ -566,12 +603,19 @@ static void write_values(const struct report *r, struct json_writer *w,
 static void report_suspect(const struct report *r, struct json_writer *w, size_t i)
 {
 	static const char *const kinds[] = {
-		[SUSPECT_CRASH] = "crash",	     [SUSPECT_DEADLOCK] = "deadlock",
-		[SUSPECT_LONG_CALL] = "long-call",   [SUSPECT_SLOW_CALLS] = "slow-calls",
-		[SUSPECT_LOCK_WAIT] = "lock-wait",   [SUSPECT_WAIT] = "wait",
-		[SUSPECT_RUNNABLE] = "runnable",     [SUSPECT_CPU_WAIT] = "cpu-wait",
-		[SUSPECT_RAN] = "ran-until-trigger", [SUSPECT_LATE_FUNCTION] = "late-function",
-		[SUSPECT_FREQUENCY] = "frequency",   [SUSPECT_GAP] = "gap",
+		[SUSPECT_CRASH] = "crash",
+		[SUSPECT_DEADLOCK] = "deadlock",
+		[SUSPECT_LONG_CALL] = "long-call",
+		[SUSPECT_SLOW_CALLS] = "slow-calls",
+		[SUSPECT_CONTENTION] = "contention",
+		[SUSPECT_LOCK_WAIT] = "lock-wait",
+		[SUSPECT_WAIT] = "wait",
+		[SUSPECT_RUNNABLE] = "runnable",
+		[SUSPECT_CPU_WAIT] = "cpu-wait",
+		[SUSPECT_RAN] = "ran-until-trigger",
+		[SUSPECT_LATE_FUNCTION] = "late-function",
+		[SUSPECT_FREQUENCY] = "frequency",
+		[SUSPECT_GAP] = "gap",
 	};
 	const struct report_suspect *s = &r->suspects[i];
 
@@ -603,6 +647,8 @@ int report_prepare_suspects(struct report *r)
 		result = find_slow(r);
 	if (result == 0)
 		result = find_late(r);
+	if (result == 0)
+		result = suspects_locks(r);
 	/* A user is not told what the machine did for others. */
 	for (size_t i = 0; i < r->m->n_cpus && result == 0 && !report_is_limited(r); i++)
 		result = find_frequency(r, i);

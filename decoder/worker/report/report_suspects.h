@@ -1,5 +1,6 @@
 /*
- * What stands out: shared by report_suspects.c, suspects_threads.c and suspects_waits.c.
+ * What stands out: shared by report_suspects.c, suspects_threads.c, suspects_waits.c and
+ * suspects_locks.c.
  */
 #pragma once
 
@@ -15,6 +16,7 @@ enum report_suspect_kind {
 	SUSPECT_DEADLOCK,
 	SUSPECT_LONG_CALL,
 	SUSPECT_SLOW_CALLS,
+	SUSPECT_CONTENTION,
 	SUSPECT_LOCK_WAIT,
 	SUSPECT_WAIT,
 	SUSPECT_RUNNABLE,
@@ -39,7 +41,8 @@ struct report_suspect {
 	uint64_t usual_ns, limit_ns, longest_ns, off_ns;
 	uint64_t address; /* a place in context */
 	uint32_t context;
-	uint32_t inside[SUSPECT_INSIDE]; /* functions, outermost first */
+	/* Functions, outermost first; of SUSPECT_CONTENTION: callers, innermost first. */
+	uint32_t inside[SUSPECT_INSIDE];
 	uint64_t inside_ns[SUSPECT_INSIDE];
 	size_t n_inside;
 	uint32_t rare[SUSPECT_RARE]; /* functions that are always that slow */
@@ -55,7 +58,23 @@ int suspects_add(struct report *r, const struct report_suspect *s);
 const struct durations *suspects_durations(const struct report *r, uint32_t function);
 /* The window of all CPUs, up to the trigger, perf ns; empty if nothing is known. */
 uint64_t suspects_begin(const struct report *r, uint64_t *ret_end);
+/* TICKS of TSC in ns; 0: unknown. */
+uint64_t suspects_span(const struct report *r, uint64_t ticks);
+/* The least octave of ticks from NS on. */
+unsigned suspects_octave(const struct report *r, uint64_t ns);
+/* Whether the slowest call of B lies within that of A. */
+bool suspects_is_within(const struct durations *a, const struct durations *b);
+/* Whether the slowest call of function A took longer than that of B, or as long and lies around it.
+ * Both have durations. */
+bool suspects_is_longer(const struct report *r, uint32_t a, uint32_t b);
+/* Whether NAME (may be NULL; with or without a version) is a function that takes a lock, of those
+ * that programs call; or the function in which glibc itself waits for its own locks, such as those
+ * of malloc. */
+bool suspects_is_lock(const char *name);
+bool suspects_is_private_lock(const char *name);
 /* Adds the suspects among threads: suspects_threads.c. 0 or -ENOMEM. */
 int suspects_threads(struct report *r);
 /* The same for threads that waited for a CPU, out of those of STATES: suspects_waits.c. */
 int suspects_waits(struct report *r, const struct report_state *const *states, size_t n);
+/* Adds locks that many calls waited for: suspects_locks.c. 0 or -ENOMEM. */
+int suspects_locks(struct report *r);

@@ -43,21 +43,42 @@ struct moments {
 	size_t n_missing;
 };
 
-static bool is_lock_function(const char *name)
+static bool is_one_of(const char *name, const char *const *names, size_t n)
 {
-	static const char *const names[] = {
-		"pthread_mutex_lock",	    "__pthread_mutex_lock",	 "___pthread_mutex_lock",
-		"pthread_mutex_clocklock",  "pthread_mutex_timedlock",	 "pthread_rwlock_rdlock",
-		"pthread_rwlock_wrlock",    "__pthread_rwlock_rdlock",	 "__pthread_rwlock_wrlock",
-		"___pthread_rwlock_rdlock", "___pthread_rwlock_wrlock",	 "__lll_lock_wait",
-		"__lll_lock_wait_private",  "__pthread_mutex_cond_lock",
-	};
 	const size_t size = name ? strcspn(name, "@") : 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < n; i++)
 		if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0)
 			return true;
 	return false;
+}
+
+bool suspects_is_lock(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_mutex_lock",	    "__pthread_mutex_lock",	"___pthread_mutex_lock",
+		"pthread_mutex_clocklock",  "pthread_mutex_timedlock",	"pthread_rwlock_rdlock",
+		"pthread_rwlock_wrlock",    "__pthread_rwlock_rdlock",	"__pthread_rwlock_wrlock",
+		"___pthread_rwlock_rdlock", "___pthread_rwlock_wrlock", "__pthread_mutex_cond_lock",
+	};
+
+	return is_one_of(name, names, ARRAY_SIZE(names));
+}
+
+bool suspects_is_private_lock(const char *name)
+{
+	static const char *const names[] = {"__lll_lock_wait_private"};
+
+	return is_one_of(name, names, ARRAY_SIZE(names));
+}
+
+/* Whether a thread in function NAME waits for a lock. */
+static bool is_lock_function(const char *name)
+{
+	static const char *const names[] = {"__lll_lock_wait"};
+
+	return suspects_is_lock(name) || suspects_is_private_lock(name) ||
+	       is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 /* The address of frame number I, 0 being where the thread is; 0: there is none. */

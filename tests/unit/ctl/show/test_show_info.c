@@ -256,16 +256,34 @@ static void show_info_cpu_wait_names_who_had_the_cpu(void **state)
 	free(text);
 }
 
+static void show_info_contention_names_the_callers(void **state)
+{
+	char *text = page_of(
+		"{\"suspects\":[{\"kind\":\"contention\",\"sinceNSec\":-250000000,\"pid\":7,"
+		"\"tid\":8,\"name\":\"lll_wait\",\"slow\":64,\"waitedNSec\":282000000,"
+		"\"executedNSec\":226000000,\"maxNSec\":20000000,\"callers\":["
+		"{\"name\":\"malloc\"},{\"name\":\"malloc@plt\"},{\"name\":\"answer\"}]}],"
+		"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"server\"}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "! contention: 64 calls waited for a lock in lll_wait(), for 282.0 ms or more "
+		   "together, while all code executed for 226.0 ms; the longest took 20.0 ms in "
+		   "thread 8 (server), called by malloc <- answer\n");
+	free(text);
+}
+
 /* Whatever is missing or has another type, and whatever a stranger wrote. */
 static void show_info_hostile_report_is_shown_escaped(void **state)
 {
 	static const char *const kinds[] = {
 		"crash", "deadlock", "long-call",	  "slow-calls",	   "lock-wait",
 		"wait",	 "runnable", "ran-until-trigger", "late-function", "frequency",
-		"gap",	 "cpu-wait", "\\u001b[31mnew"};
+		"gap",	 "cpu-wait", "contention",	  "\\u001b[31mnew"};
 	static const char *const rest[] = {
 		"",
-		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],"
+		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],\"callers\":[3,{}],"
 		"\"rare\":[[]],\"sinceNSec\":\"9e9\"",
 		",\"tid\":\"y\",\"tids\":{},\"inside\":{},\"ended\":-1,\"systemCall\":7"};
 
@@ -300,6 +318,7 @@ int main(void)
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
 		cmocka_unit_test(show_info_deadlock_shows_where_each_thread_waits),
 		cmocka_unit_test(show_info_cpu_wait_names_who_had_the_cpu),
+		cmocka_unit_test(show_info_contention_names_the_callers),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
 	};
 

@@ -1,7 +1,7 @@
 /*
- * decoder/worker/report/report_suspects.c, suspects_threads.c and suspects_waits.c: what a decode
- * has found is made up, as are the answers of the rooms below. For each rule there is a case that
- * meets it, and cases that just do not.
+ * decoder/worker/report/report_suspects.c, suspects_threads.c, suspects_waits.c and
+ * suspects_locks.c: what a decode has found is made up, as are the answers of the rooms below. For
+ * each rule there is a case that meets it, and cases that just do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -606,6 +606,78 @@ static void suspects_slow_calls_that_are_not_clear_of_others_are_none(void **sta
 	assert_none();
 }
 
+/* --- contention --- */
+
+/* Code executes for 200 ms, and N of 1000 calls of function 1 wait for NS each. */
+static void contend(uint64_t n, uint64_t ns)
+{
+	for (size_t i = 0; i < N_THREADS; i++)
+		w->counters[i].ticks = 50 * MS;
+	w->functions[1].name = "pthread_mutex_lock@@GLIBC_2.2.5";
+	add_calls(1, 1000 - n, 300);
+	add_calls(1, n, ns);
+}
+
+static void suspects_contention_of_many_waits_names_the_callers(void **state)
+{
+	(void)state;
+	contend(40, MS);
+	add_calls(2, 1, 1200 * US);
+	add_calls(3, 1, 1100 * US);
+	add_calls(4, 1, 900 * US);
+	assert_only(SUSPECT_CONTENTION);
+	assert_int_equal(w->r.suspects[0].function, 1);
+	assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	assert_int_equal(w->r.suspects[0].count, 40);
+	assert_int_equal(w->r.suspects[0].calls, 1000);
+	/* By the power of two below a millisecond. */
+	assert_int_equal(w->r.suspects[0].off_ns, 40 * 524288);
+	assert_int_equal(w->r.suspects[0].usual_ns, 200 * MS);
+	assert_int_equal(w->r.suspects[0].n_inside, 2);
+	assert_int_equal(w->r.suspects[0].inside[0], 3);
+	assert_int_equal(w->r.suspects[0].inside[1], 2);
+}
+
+static void suspects_contention_of_the_locks_of_glibc(void **state)
+{
+	(void)state;
+	contend(40, MS);
+	w->functions[1].name = "__lll_lock_wait_private";
+	assert_only(SUSPECT_CONTENTION);
+}
+
+static void suspects_contention_of_few_waits_is_none(void **state)
+{
+	(void)state;
+	contend(29, 4 * MS);
+	assert_none();
+}
+
+static void suspects_contention_of_short_waits_is_none(void **state)
+{
+	(void)state;
+	contend(30, MS);
+	assert_none();
+}
+
+static void suspects_contention_beside_much_work_is_none(void **state)
+{
+	(void)state;
+	contend(40, MS);
+	w->counters[0].ticks = 70 * MS;
+	assert_none();
+}
+
+static void suspects_contention_of_other_functions_is_none(void **state)
+{
+	(void)state;
+	contend(40, MS);
+	w->functions[1].name = "pthread_mutex_locker";
+	assert_none();
+	w->functions[1].name = NULL;
+	assert_none();
+}
+
 /* --- wait, runnable, ran-until-trigger --- */
 
 static void block_in(uint64_t call, uint64_t ns)
@@ -1017,6 +1089,12 @@ int main(void)
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
 		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
 		CASE(suspects_slow_calls_that_are_not_clear_of_others_are_none),
+		CASE(suspects_contention_of_many_waits_names_the_callers),
+		CASE(suspects_contention_of_the_locks_of_glibc),
+		CASE(suspects_contention_of_few_waits_is_none),
+		CASE(suspects_contention_of_short_waits_is_none),
+		CASE(suspects_contention_beside_much_work_is_none),
+		CASE(suspects_contention_of_other_functions_is_none),
 		CASE(suspects_wait_for_a_reader),
 		CASE(suspects_wait_too_short_or_in_read_is_none),
 		CASE(suspects_runnable_names_who_has_the_cpu),

@@ -1,0 +1,101 @@
+/*
+ * Finds locks that many calls had to wait for: contention, where each wait may be short.
+ */
+#include <stdlib.h>
+
+#include "decoder/worker/report/report_suspects.h"
+#include "proto/base.h"
+
+#define MAX_OF_KIND 2u
+
+#define WAIT_NS	      50000u /* a call that took so long has waited */
+#define WAITS	      30u
+#define WAITED_NS     20000000u /* all waits together, at least, */
+#define EXECUTED_PART 10u	/* and so large a part of what all code executed */
+
+static uint64_t executed(const struct report *r)
+{
+	const struct tally *t = &r->d->tally;
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < t->n_threads; i++)
+		ticks += t->threads[i]->ticks;
+	return ticks;
+}
+
+/* How long the calls of 2^OCTAVE ticks or more took at least, together. */
+static uint64_t least_sum(const struct durations *d, unsigned octave)
+{
+	uint64_t ticks = 0;
+
+	for (unsigned i = octave; i < DURATIONS_OCTAVES; i++)
+		ticks += d->slow[i].n * (UINT64_C(1) << i);
+	return ticks;
+}
+
+/* The functions within whose slowest call the slowest call of S lies, innermost first. */
+static void find_callers(const struct report *r, struct report_suspect *s)
+{
+	const struct functions *f = &r->d->tally.functions;
+
+	for (uint32_t i = 1; i < f->n; i++) {
+		const struct durations *d = suspects_durations(r, i);
+		size_t at = 0;
+
+		if (!d || i == s->function || !d->slowest.thread ||
+		    !suspects_is_within(d, suspects_durations(r, s->function)))
+			continue;
+		while (at < s->n_inside && suspects_is_longer(r, i, s->inside[at]))
+			at++;
+		if (at == SUSPECT_INSIDE)
+			continue;
+		s->n_inside = MIN_OF(s->n_inside + 1, (size_t)SUSPECT_INSIDE);
+		for (size_t k = s->n_inside - 1; k > at; k--) {
+			s->inside[k] = s->inside[k - 1];
+			s->inside_ns[k] = s->inside_ns[k - 1];
+		}
+		s->inside[at] = i;
+		s->inside_ns[at] = suspects_span(r, d->slowest.ticks);
+	}
+}
+
+static int look_at(struct report *r, uint32_t function)
+{
+	const struct function *f = &r->d->tally.functions.list[function];
+	const struct durations *d = suspects_durations(r, function);
+	const unsigned octave = suspects_octave(r, WAIT_NS);
+	struct report_suspect s = {.kind = SUSPECT_CONTENTION, .function = function};
+	uint64_t last;
+
+	if (!d || !d->slowest.thread || !f->name ||
+	    !(suspects_is_lock(f->name) || suspects_is_private_lock(f->name)))
+		return 0;
+	s.count = durations_slower(d, octave, &last);
+	s.off_ns = suspects_span(r, least_sum(d, octave));
+	s.usual_ns = suspects_span(r, executed(r));
+	if (s.count < WAITS || s.off_ns < WAITED_NS || s.off_ns < s.usual_ns / EXECUTED_PART)
+		return 0;
+	s.thread = d->slowest.thread;
+	s.since = tscmap_ns(&r->d->replay->clock, d->slowest.tsc);
+	if (!report_permits(r, s.thread, s.since))
+		return 0;
+	s.until = last == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, last);
+	s.calls = f->calls - f->unended;
+	s.limit_ns = suspects_span(r, UINT64_C(1) << octave);
+	s.longest_ns = suspects_span(r, d->slowest.ticks);
+	find_callers(r, &s);
+	return suspects_add(r, &s);
+}
+
+int suspects_locks(struct report *r)
+{
+	const size_t before = r->n_suspects;
+	int result = 0;
+
+	/* A user is not told what others wait for. */
+	for (uint32_t i = 1; i < r->d->tally.functions.n && result == 0 && !report_is_limited(r) &&
+			     r->n_suspects < before + MAX_OF_KIND;
+	     i++)
+		result = look_at(r, i);
+	return result;
+}
