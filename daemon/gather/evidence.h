@@ -6,7 +6,7 @@
  * loop's thread, when a job has copied the rings and the DATA rings are drained up to that moment.
  * host.c adds the facts of the host and of its CPUs. The rest may take long and runs in the job's
  * thread: memory_read.c copies code in the memory of processes, with a helper process
- * (memory_copy.c), and takes the names that JIT compilers write down (memory_names.c); kernel.c
+ * (memory_copy.c), and takes what JIT compilers write down (memory_names.c); kernel.c
  * copies the kernel's text, symbols and modules; coredump.c finds the core file of a crash.
  *
  * Decisions that govern the room:
@@ -26,10 +26,10 @@
  *   (CRIU) uses them, too. Many kernels do not have them (CONFIG_MEM_SOFT_DIRTY). Write protection
  * by userfaultfd(2), and PAGEMAP_SCAN, which reads its bits, need a descriptor that the process
  *   itself makes. Perf maps have no times; the records of a jitdump have, but neither tells of code
- *   that a compiler patches after it was written down.
- * - A perf map is a stranger's file in a directory where everybody may write. It is opened within
- *   the process's root, never through a symbolic link and never on a mount that can block, and only
- *   if its owner is the process's user, or root with read permission for everybody.
+ *   that a compiler patches after it was written down: the decoder compares it with the memory.
+ * - Perf maps and jitdumps are a stranger's files in directories where everybody may write. They
+ * are opened within the process's root, never through a symbolic link and never on a mount that can
+ * block, and only if its owner is the process's user, or root with read permission for everybody.
  * - The kernel's text is copied as soon as possible, as the kernel patches itself. Where
  *   /proc/kcore is closed the bundle has the kernel's files in its place, and a note.
  * - The files and memory of excluded processes are not handed on.

@@ -1,5 +1,6 @@
 /*
- * Reads a process's perf map, unparsed: a stranger's file in a directory where everybody may write.
+ * Reads what a just-in-time compiler wrote down of its code, unparsed: the perf map and the jitdump
+ * of a process, a stranger's files in directories where everybody may write.
  */
 #include "daemon/gather/memory_read.h"
 
@@ -12,8 +13,14 @@
 #include "capture/proc/mounts.h"
 #include "capture/proc/procfile.h"
 #include "proto/base.h"
+#include "proto/memfd.h"
 
 #define CHUNK (1u << 20)
+/* Of the header of a jitdump, which says what its times are. */
+#define DUMP_HEADER 40u
+#define DUMP_LEAST  65536u
+/* A name of decoder/packet/fault.h. */
+#define NOTE_ANONYMOUS "anonymous"
 
 static const char why_other_owner[] =
 	"its owner is neither the process's user nor root with read permission for everybody";
@@ -22,6 +29,7 @@ static const char why_blocking[] = "it is on a FUSE or network file system, whic
 static const char why_unknown[] = "the kind of its file system is unknown";
 static const char why_too_large[] = "it is larger than the limit for such files";
 static const char why_unreadable[] = "it could not be read";
+static const char why_gone[] = "it is not there any more";
 
 struct status {
 	uint32_t ns_pid;
@@ -41,6 +49,13 @@ static bool parse_status(char *text, struct status *ret)
 	pids[strcspn(pids, "\n")] = '\0';
 	last = strrchr(pids, '\t');
 	return last && sscanf(last, "%" SCNu32, &ret->ns_pid) == 1 && ret->ns_pid > 0;
+}
+
+static bool read_status(int dir, struct status *ret)
+{
+	char text[4096];
+
+	return procfile_read(dir, "status", text, sizeof(text)) > 0 && parse_status(text, ret);
 }
 
 /* Returns why FD must not be read; NULL: it may be read. */
@@ -64,16 +79,23 @@ static const char *refuse(struct mounts *mounts, const struct status *status, in
 	return may ? NULL : why_other_owner;
 }
 
+/* Opens FILE, which was opened with O_PATH, for reading. */
+static int open_to_read(int file)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
+	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 /* Reads up to MAX bytes of FILE, which may grow meanwhile. Returns NULL, or why there is nothing.
  */
 static const char *read_file(int file, uint64_t max, struct bytes_out *out)
 {
-	CLEANUP_CLOSE int fd = -EBADF;
-	char name[32];
+	CLEANUP_CLOSE int fd = open_to_read(file);
 	ssize_t n = 1;
+	char more;
 
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return why_unreadable;
 	bytes_out_init(out, max);
@@ -87,7 +109,7 @@ static const char *read_file(int file, uint64_t max, struct bytes_out *out)
 	}
 	if (n < 0)
 		return why_unreadable;
-	return n > 0 && pread(fd, name, 1, (off_t)out->size) > 0 ? why_too_large : NULL;
+	return n > 0 && pread(fd, &more, 1, (off_t)out->size) > 0 ? why_too_large : NULL;
 }
 
 static int add_text(struct evidence *e, uint32_t pid, struct bytes_out *bytes, const char *missing)
@@ -129,13 +151,11 @@ int memory_names_read(struct mounts *mounts, int dir, uint32_t pid, uint64_t max
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct status status;
-	char text[4096], path[64];
+	char path[64];
 	struct bytes_out none;
 
 	bytes_out_init(&none, 0);
-	if (procfile_read(dir, "status", text, sizeof(text)) <= 0 || !parse_status(text, &status))
-		return 0;
-	if (mounts_look(mounts, dir) < 0)
+	if (!read_status(dir, &status) || mounts_look(mounts, dir) < 0)
 		return 0;
 	snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", status.ns_pid);
 	if (mounts_path(mounts, path) == MOUNTS_BLOCKING)
@@ -144,4 +164,106 @@ int memory_names_read(struct mounts *mounts, int dir, uint32_t pid, uint64_t max
 	if (fd < 0)
 		return 0;
 	return take_file(mounts, &status, fd, pid, max, left, e);
+}
+
+/* --- Dumps --- */
+
+bool memory_dump_is_name(int dir, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct status status;
+	char name[32];
+
+	if (path[0] != '/' || strncmp(slash + 1, "jit-", 4) != 0 || !read_status(dir, &status))
+		return false;
+	snprintf(name, sizeof(name), "jit-%" PRIu32 ".dump", status.ns_pid);
+	return strcmp(slash + 1, name) == 0;
+}
+
+/* Appends [BEGIN, END) of FD to TO. */
+static bool copy(int fd, uint64_t begin, uint64_t end, int to)
+{
+	CLEANUP_FREE uint8_t *buffer = malloc(CHUNK);
+
+	while (buffer && begin < end) {
+		ssize_t n = pread(fd, buffer, (size_t)MIN_OF(end - begin, (uint64_t)CHUNK),
+				  (off_t)begin);
+
+		if (n <= 0 || memfd_write_all(to, buffer, (size_t)n) < 0)
+			return false;
+		begin += (uint64_t)n;
+	}
+	return buffer;
+}
+
+/* What was copied of a dump. */
+struct dump {
+	int fd; /* negative: nothing */
+	uint64_t size, omitted;
+};
+
+/* Copies FILE as it is now: its newest part, if there is more than MAX bytes, behind its header.
+ * Returns NULL, or why there is nothing. */
+static const char *copy_dump(int file, uint64_t max, struct dump *ret)
+{
+	CLEANUP_CLOSE int fd = open_to_read(file), to = -EBADF;
+	uint64_t size, from = 0;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < 0)
+		return why_unreadable;
+	size = (uint64_t)st.st_size;
+	if (size > max && max < DUMP_LEAST)
+		return why_too_large;
+	if (size > max)
+		from = size - (max - DUMP_HEADER);
+	if (memfd_new("ptsnap-jitdump", 0, &to) < 0 ||
+	    (from > 0 && !copy(fd, 0, DUMP_HEADER, to)) || !copy(fd, from, size, to))
+		return why_unreadable;
+	ret->omitted = from > 0 ? from - DUMP_HEADER : 0;
+	ret->size = size - ret->omitted;
+	ret->fd = take_fd(&to);
+	return NULL;
+}
+
+static int add_dump(struct evidence *e, const struct memory_dump *dump, const struct dump *copied,
+		    const char *missing)
+{
+	struct manifest_image *image = evidence_add_image(e, copied->fd, copied->size);
+
+	if (!image)
+		return -ENOMEM;
+	image->pid = dump->pid;
+	image->read_ns = dump->now_ns;
+	image->path = strdup(dump->path);
+	image->kind = strdup(MANIFEST_IMAGE_JITDUMP);
+	image->missing = missing ? strdup(missing) : NULL;
+	if (!image->path || !image->kind || (missing && !image->missing))
+		return -ENOMEM;
+	if (copied->omitted == 0)
+		return 0;
+	return manifest_add_note(&e->manifest, NOTE_ANONYMOUS, copied->omitted,
+				 "bytes of a jitdump that the limit left out");
+}
+
+int memory_dump_read(struct mounts *mounts, int dir, const struct memory_dump *dump, uint64_t max,
+		     uint64_t *left, struct evidence *e)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct dump copied = {.fd = -EBADF};
+	struct status status;
+	const char *missing;
+
+	if (!read_status(dir, &status) || mounts_look(mounts, dir) < 0)
+		return 0;
+	if (mounts_path(mounts, dump->path) == MOUNTS_BLOCKING)
+		return add_dump(e, dump, &copied, why_blocking);
+	fd = procfile_beneath(dir, dump->path, O_NOFOLLOW);
+	if (fd < 0)
+		return add_dump(e, dump, &copied, why_gone);
+	missing = refuse(mounts, &status, fd);
+	if (!missing)
+		missing = copy_dump(fd, MIN_OF(max, *left), &copied);
+	*left -= copied.size;
+	return add_dump(e, dump, &copied, missing);
 }

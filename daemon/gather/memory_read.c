@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ struct reader {
 	size_t process_images;
 	uint32_t process_looks;
 	bool stuck; /* a read of its memory hangs */
+	char *dump; /* owned; the path of its jitdump, which it maps; NULL: there is none */
 };
 
 static int set_text(const char *text, char **ret)
@@ -289,6 +291,8 @@ static int read_mappings(struct reader *r, const struct memory_region *regions, 
 		line[strcspn(line, "\n")] = '\0';
 		if (procmaps_parse(line, &e) < 0)
 			continue;
+		if (!r->dump && memory_dump_is_name(r->dir, e.path))
+			r->dump = strdup(e.path);
 		for (size_t i = 0; i < n && result == 0; i++) {
 			uint64_t begin =
 				MAX_OF(e.begin, regions[i].address & ~(uint64_t)(PAGE - 1));
@@ -369,6 +373,15 @@ static bool is_same(const struct reader *r)
 	return true;
 }
 
+/* The dump is read behind the memory, so what the compiler has written down of that is in it. */
+static int read_dump(struct reader *r)
+{
+	const struct memory_dump dump = {r->pid, r->dump, source_now_ns(r->source, 0)};
+
+	return memory_dump_read(r->mounts, r->dir, &dump, r->limits->map, &r->left_maps,
+				r->evidence);
+}
+
 static int read_process(struct reader *r, const struct memory_region *regions, size_t n)
 {
 	size_t first = r->evidence->manifest.n_images;
@@ -395,6 +408,10 @@ static int read_process(struct reader *r, const struct memory_region *regions, s
 	if (result == 0 && names)
 		result = memory_names_read(r->mounts, r->dir, r->pid, r->limits->map, &r->left_maps,
 					   r->evidence);
+	if (result == 0 && r->dump)
+		result = read_dump(r);
+	free(r->dump);
+	r->dump = NULL;
 	r->mem = close_fd(r->mem);
 	r->pagemap = close_fd(r->pagemap);
 	return result == -ENOMEM ? result : 0;

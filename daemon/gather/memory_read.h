@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,14 +16,15 @@
 /* Bytes. */
 struct memory_limits {
 	uint64_t process, all; /* of memory: for one process, for all */
-	uint64_t map, maps;    /* of perf maps: for one, for all */
+	uint64_t map, maps;    /* of perf maps and jitdumps: for one, for all */
 };
 extern const struct memory_limits memory_default_limits;
 
-/* Reads the regions of E into images of kind "memory" and "vdso", and the perf maps of their
- * processes into texts. The processes go on meanwhile, so what is read may be newer than the trace.
- * PROC is "/proc" (or a test's tree). A process that has ended or was replaced is left out; bytes
- * beyond a limit make a note. Does nothing if nothing was traced. 0 or -ENOMEM. */
+/* Reads the regions of E into images of kind "memory" and "vdso", and of their processes the perf
+ * maps into texts and the jitdumps into images. The processes go on meanwhile, so what is read may
+ * be newer than the trace. PROC is "/proc" (or a test's tree). A process that has ended or was
+ * replaced is left out; bytes beyond a limit make a note. Does nothing if nothing was traced. 0 or
+ * -ENOMEM. */
 int memory_read(struct source *source, const char *proc, const struct memory_limits *limits,
 		struct evidence *e);
 
@@ -33,6 +35,23 @@ int memory_read(struct source *source, const char *proc, const struct memory_lim
  * reduces, is a text that is missing; without a file there is no text. 0 or -ENOMEM. */
 int memory_names_read(struct mounts *mounts, int dir, uint32_t pid, uint64_t max, uint64_t *left,
 		      struct evidence *e);
+
+/* Whether PATH, which the process in DIR maps, is the name of its jitdump: jit-PID.dump with its
+ * number in its own namespace (tools/perf/util/jitdump.c, jit_detect()). */
+bool memory_dump_is_name(int dir, const char *path);
+
+struct memory_dump {
+	uint32_t pid;	  /* here */
+	const char *path; /* in the process's own root, as it is mapped */
+	uint64_t now_ns;  /* perf clock, or MANIFEST_ABSENT */
+};
+
+/* Copies a jitdump, the code that a JIT compiler made
+ * (tools/perf/Documentation/jitdump-specification.txt), into an image of E. Of a file of more than
+ * MAX or *LEFT bytes, which the copy reduces, the header and the newest part are copied, and a note
+ * says how much is not. 0 or -ENOMEM. */
+int memory_dump_read(struct mounts *mounts, int dir, const struct memory_dump *dump, uint64_t max,
+		     uint64_t *left, struct evidence *e);
 
 /*
  * Memory of another process, copied by a helper process that can be left behind. Reading memory

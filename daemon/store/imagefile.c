@@ -44,6 +44,9 @@ void imagefile_name(const struct manifest_image *image, uint64_t file_size, unsi
 	else if (strcmp(image->kind, MANIFEST_IMAGE_MEMORY) == 0)
 		snprintf(ret, IMAGEFILE_NAME_SIZE, "m%" PRIx32 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
 			 image->pid, image->address, image->read_ns, file_size);
+	else if (strcmp(image->kind, MANIFEST_IMAGE_JITDUMP) == 0)
+		snprintf(ret, IMAGEFILE_NAME_SIZE, "j%" PRIx32 "-%" PRIx64 "-%" PRIx64, image->pid,
+			 image->read_ns, file_size);
 	else if (strcmp(image->kind, MANIFEST_IMAGE_VDSO) == 0)
 		snprintf(ret, IMAGEFILE_NAME_SIZE, "v-%" PRIx64, file_size);
 	else

@@ -178,6 +178,22 @@ def check_self(s, bundles, options):
             f"{c['exactPercent']} % are")
 
 
+def check_dump(s, bundles, options):
+    """Code was written over again and again, and a dump says when: all instructions are decoded as
+    they were executed, each with the name of its time."""
+    n = s.check_equal()
+    report = report_of(s.bundle)
+    named(report, options["names"])
+    c, dumped = report["coverage"], 0
+    for i in report["images"]:
+        if i["path"].endswith(".dump"):
+            dumped += i["instructions"]
+    doubted = sum(c["mayHaveChanged"].values())
+    if set(c["mayHaveChanged"]) - {"memory"} or dumped == 0 or doubted * 5 > dumped:
+        raise Failed(f"{dumped} instructions in dumped code, not exact: {c['mayHaveChanged']}")
+    return f"{n} instructions, {dumped} of them in dumped code, {doubted} of them not exact"
+
+
 def check_file(s, bundles, options):
     """The code of a file that was written over in memory, or whose file changed meanwhile, is
     counted apart; the program's own is exact."""
@@ -218,6 +234,8 @@ def short_list(work):
         ("memory file", [guest, "memfd"],
          {"check": check_exact, "names": names, "reasons": ["shared-memory"]}),
         ("writes itself", [guest, "self"], {"check": check_self}),
+        ("dumps what it writes", [guest, "dump"],
+         {"check": check_dump, "names": ["jit_many", "jit_ones"]}),
         ("file written over in memory", [guest, "file"],
          {"check": check_file, "reason": "file-mapping"}),
         ("file touched", [guest, "touched"], {"check": check_file, "reason": "file"}),

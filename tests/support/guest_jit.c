@@ -7,10 +7,11 @@
  * again; "gone": unmaps the code before waiting; "fork": writes the code once and also runs it in a
  * child; "memfd": the code is in a memory file that is mapped twice, for writing and for executing;
  * "self": the memory is writable and executable, and pieces of straight code are written over in
- * each round; no packet tells one from the other, but their numbers of instructions differ. "file":
- * the straight code is in a file that is mapped privately, and is written over in memory once;
- * "touched": the file is not written to, but its mode changes in each round.
- * Makes the file STOP.ready after a number of rounds, and continues until the file STOP exists.
+ * each round; no packet tells one from the other, but their numbers of instructions differ; "dump":
+ * the same, and each piece is written to jit-PID.dump in the directory of STOP, with its time;
+ * "file": the straight code is in a file that is mapped privately, and is written over in memory
+ * once; "touched": the file is not written to, but its mode changes in each round. Makes the file
+ * STOP.ready after a number of rounds, and continues until the file STOP exists.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE  4096u
@@ -115,6 +117,81 @@ static uint64_t run_spots(const uint8_t *code)
 	return sum;
 }
 
+/* --- jit-PID.dump (tools/perf/Documentation/jitdump-specification.txt) --- */
+
+struct dump_header {
+	uint32_t magic, version, size, machine, pad, pid;
+	uint64_t time, flags;
+};
+
+struct dump_load {
+	uint32_t id, size;
+	uint64_t time;
+	uint32_t pid, tid;
+	uint64_t vma, address, code_size, index;
+	char name[9]; /* with the NUL */
+	uint8_t code[sizeof(many_nops)];
+} __attribute__((packed));
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Begins the dump, and maps it, which tells everybody that it is there. */
+static int begin_dump(const char *stop)
+{
+	struct dump_header header = {0x4a695444, 1, sizeof(header), 62, 0, (uint32_t)getpid(),
+				     now(),	 0};
+	int length = (int)(strrchr(stop, '/') + 1 - stop), fd;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%.*sjit-%d.dump", length, stop, getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, &header, sizeof(header)) != sizeof(header) ||
+	    mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		exit(1);
+	return fd;
+}
+
+static void dump_code(int fd, uint8_t *spot, const uint8_t *code, const char *name)
+{
+	static uint64_t index;
+	struct dump_load load = {.size = sizeof(load),
+				 .time = now(),
+				 .pid = (uint32_t)getpid(),
+				 .tid = (uint32_t)getpid(),
+				 .vma = (uint64_t)spot,
+				 .address = (uint64_t)spot,
+				 .code_size = sizeof(load.code),
+				 .index = index++};
+
+	memcpy(spot, code, sizeof(load.code));
+	memcpy(load.name, name, sizeof(load.name));
+	memcpy(load.code, code, sizeof(load.code));
+	if (write(fd, &load, sizeof(load)) != sizeof(load))
+		exit(1);
+}
+
+/* Replaces the code at all spots, and runs it a little later: the clocks of the dump and of the
+ * trace are not the same, and the more apart the longer ago it was. */
+static uint64_t dump_and_run(int fd, uint8_t *code, unsigned int round)
+{
+	uint64_t sum = 0;
+
+	usleep(3000);
+	for (unsigned int i = 0; i < SPOTS; i++)
+		dump_code(fd, code + (uint64_t)i * 2 * PAGE, round % 2 ? many_nops : one_nop,
+			  round % 2 ? "jit_many" : "jit_ones");
+	usleep(3000);
+	for (unsigned int i = 0; i < 10 * SPOTS; i++)
+		sum += call(code + (uint64_t)(i % SPOTS) * 2 * PAGE, i);
+	return sum;
+}
+
 static void *map_code(int prot, int flags, int fd)
 {
 	void *p = mmap(NULL, PAGES * PAGE, prot, flags, fd, 0);
@@ -153,7 +230,7 @@ static uint8_t *make_code(const char *mode)
 	uint8_t *code;
 	int fd;
 
-	if (strcmp(mode, "self") == 0)
+	if (strcmp(mode, "self") == 0 || strcmp(mode, "dump") == 0)
 		return map_code(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
 				-1);
 	if (!memfd) {
@@ -202,7 +279,7 @@ static void say_ready(const char *stop)
 
 int main(int argc, char **argv)
 {
-	bool write, file;
+	bool write, file, dump;
 	uint64_t sum = 0;
 	pid_t child = -1;
 	uint8_t *code;
@@ -212,8 +289,11 @@ int main(int argc, char **argv)
 		return 2;
 	write = strcmp(argv[1], "file") == 0;
 	file = write || strcmp(argv[1], "touched") == 0;
+	dump = strcmp(argv[1], "dump") == 0;
 	code = file ? map_file(argv[2], write, &fd) : make_code(argv[1]);
-	if (!file)
+	if (dump)
+		fd = begin_dump(argv[2]);
+	else if (!file)
 		tell(code);
 	if (strcmp(argv[1], "fork") == 0)
 		child = fork();
@@ -228,6 +308,8 @@ int main(int argc, char **argv)
 			usleep(10000);
 		else if (file)
 			sum += run_spots(code);
+		else if (dump)
+			sum += dump_and_run(fd, code, round);
 		else if (strcmp(argv[1], "self") == 0)
 			sum += write_and_run(code);
 		else

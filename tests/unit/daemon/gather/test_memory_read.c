@@ -41,6 +41,8 @@ struct child {
 };
 
 static uid_t uid; /* of children; 0: ours */
+/* The size of the jitdump that children write and map; 0: they write none. */
+static size_t dump_size;
 
 static int setup(void **state)
 {
@@ -56,8 +58,28 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Byte I of the file is I / 64. */
+static void write_dump(void)
+{
+	char path[SCRATCH_DIR_SIZE + 32];
+	uint8_t byte;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, getpid());
+	fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+	for (size_t i = 0; i < dump_size; i++) {
+		byte = (uint8_t)(i / 64);
+		if (write(fd, &byte, 1) != 1)
+			_exit(1);
+	}
+	if (mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		_exit(1);
+}
+
 static void __attribute__((noreturn)) be_child(uint8_t *code)
 {
+	if (dump_size > 0)
+		write_dump();
 	for (unsigned int i = 0; i < PAGES; i++)
 		if (i != 2)
 			memset(code + i * PAGE, (int)(0xa0 + i), PAGE);
@@ -496,6 +518,108 @@ static void memory_read_names_in_a_file_that_the_process_may_not_read_are_not_re
 	stop(&c);
 }
 
+static struct child start_with_dump(size_t size)
+{
+	struct child c;
+
+	dump_size = size;
+	c = start();
+	dump_size = 0;
+	return c;
+}
+
+/* The jitdump is the last image. */
+static const struct manifest_image *the_dump(const struct evidence *e, const struct child *c)
+{
+	const struct manifest_image *image = &e->manifest.images[e->manifest.n_images - 1];
+	char path[SCRATCH_DIR_SIZE + 32];
+
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, c->pid);
+	assert_string_equal(image->kind, MANIFEST_IMAGE_JITDUMP);
+	assert_string_equal(image->path, path);
+	assert_int_equal(image->pid, c->pid);
+	assert_int_not_equal(image->read_ns, MANIFEST_ABSENT);
+	assert_int_equal(image->unchanged_ns, MANIFEST_ABSENT);
+	return image;
+}
+
+static uint8_t byte_at(const struct evidence *e, off_t at)
+{
+	uint8_t byte;
+
+	assert_int_equal(pread(e->images[e->manifest.n_images - 1].fd, &byte, 1, at), 1);
+	return byte;
+}
+
+static void memory_read_jitdump_that_is_mapped_is_an_image(void **state)
+{
+	struct child c = start_with_dump(3000);
+	struct evidence *e = evidence_of(&c, c.at, PAGE);
+
+	(void)state;
+	read_it(e, &wide);
+	assert_true(the_dump(e, &c)->elsewhere);
+	assert_null(the_dump(e, &c)->missing);
+	assert_int_equal(the_dump(e, &c)->file_size, 3000);
+	assert_int_equal(byte_at(e, 0), 0);
+	assert_int_equal(byte_at(e, 2999), 2999 / 64);
+	assert_int_equal(e->manifest.n_notes, 0);
+	evidence_free(e);
+	stop(&c);
+}
+
+static void memory_read_jitdump_beyond_the_limit_has_its_newest_part(void **state)
+{
+	const struct memory_limits limits = {1u << 20, 1u << 20, 1u << 16, 1u << 20};
+	const struct memory_limits none = {1u << 20, 1u << 20, 4096, 1u << 20};
+	struct child c = start_with_dump((1u << 16) + 640);
+	struct evidence *e = evidence_of(&c, c.at, PAGE);
+
+	(void)state;
+	read_it(e, &limits);
+	assert_null(the_dump(e, &c)->missing);
+	assert_int_equal(the_dump(e, &c)->file_size, 1u << 16);
+	assert_int_equal(byte_at(e, 39), 0);
+	assert_int_equal(byte_at(e, 40), (640 + 40) / 64);
+	assert_int_equal(byte_at(e, (1u << 16) - 1), (uint8_t)(((1u << 16) + 639) / 64));
+	assert_int_equal(e->manifest.n_notes, 1);
+	assert_int_equal(e->manifest.notes[0].count, 640);
+	assert_non_null(strstr(e->manifest.notes[0].why, "jitdump"));
+	evidence_free(e);
+	e = evidence_of(&c, c.at, PAGE);
+	read_it(e, &none);
+	assert_non_null(strstr(the_dump(e, &c)->missing, "larger"));
+	evidence_free(e);
+	stop(&c);
+}
+
+static void memory_read_jitdump_that_is_not_to_be_trusted_is_not_read(void **state)
+{
+	struct child c = start_with_dump(3000);
+	struct evidence *e = evidence_of(&c, c.at, PAGE);
+	char path[SCRATCH_DIR_SIZE + 32], other[SCRATCH_DIR_SIZE + 16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, c.pid);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	if (chown(path, 12345, 12345) == 0) {
+		read_it(e, &wide);
+		assert_non_null(strstr(the_dump(e, &c)->missing, "neither"));
+		assert_int_equal(the_dump(e, &c)->size, 0);
+	}
+	evidence_free(e);
+	/* Another file of that name: the mapping's name then says that its own was deleted. */
+	unlink(path);
+	assert_int_equal(symlink(other, path), 0);
+	e = evidence_of(&c, c.at, PAGE);
+	read_it(e, &wide);
+	assert_string_equal(e->manifest.images[e->manifest.n_images - 1].kind,
+			    MANIFEST_IMAGE_MEMORY);
+	evidence_free(e);
+	unlink(path);
+	stop(&c);
+}
+
 /* Starts a child with a pid namespace and a /tmp of its own. The child between us waits, too. 0:
  * not possible here. */
 static pid_t start_in_container(void)
@@ -649,6 +773,9 @@ int main(void)
 		cmocka_unit_test(memory_read_where_a_file_is_mapped_now_gives_nothing),
 		cmocka_unit_test(memory_read_beyond_the_limits_is_noted),
 		cmocka_unit_test(memory_read_names_are_a_text),
+		cmocka_unit_test(memory_read_jitdump_that_is_mapped_is_an_image),
+		cmocka_unit_test(memory_read_jitdump_beyond_the_limit_has_its_newest_part),
+		cmocka_unit_test(memory_read_jitdump_that_is_not_to_be_trusted_is_not_read),
 		cmocka_unit_test(memory_read_names_that_are_not_to_be_trusted_are_not_read),
 		cmocka_unit_test(
 			memory_read_names_in_a_file_that_the_process_may_not_read_are_not_read),

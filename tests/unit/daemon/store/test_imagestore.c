@@ -474,6 +474,11 @@ static void imagefile_name_is_of_what_the_image_is_known_by(void **state)
 	assert_string_equal(name, "f0-0-1-100");
 	imagefile_name(&jit, UINT64_MAX, 10, name);
 	assert_true(imagefile_is_name(name));
+	jit.kind = (char *)(uintptr_t)MANIFEST_IMAGE_JITDUMP;
+	jit.read_ns = 0x99;
+	imagefile_name(&jit, 0x100, 0, name);
+	assert_string_equal(name, "jffffffff-99-100");
+	assert_true(imagefile_is_name(name));
 	assert_false(imagefile_is_name("x.ranges"));
 	assert_false(imagefile_is_name("x.1.ranges"));
 	assert_false(imagefile_is_name(".x"));
