@@ -1,7 +1,7 @@
 /*
  * ptsnapctl diff: what differs between two snapshots, by more than counting noise.
  */
-#include "ctl/verb.h"
+#include "ctl/baseline.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -46,24 +46,6 @@ static int parse(struct request *q, int argc, char **argv)
 	return 0;
 }
 
-/* Reads the report that OPERAND names. Returns an exit code. */
-static int read_report(struct settings *s, const char *operand, struct json_object **ret)
-{
-	CLEANUP_CLOSE int fd = -EBADF;
-	int r = report_of_operand(s, operand, &fd);
-
-	if (r != 0)
-		return r;
-	*ret = deliver_read(fd);
-	if (!*ret)
-		return EXIT_CODE_FAILURE;
-	if (field_text(*ret, "skim"))
-		return say_error(EXIT_CODE_FAILURE,
-				 "%s: the trace shows no code, so there is nothing to compare",
-				 operand);
-	return 0;
-}
-
 static int compare(const struct request *q, struct json_object *a, struct json_object *b)
 {
 	const uint64_t all = json_wanted(q->settings) ? UINT64_MAX : PAGE_ROWS;
@@ -85,9 +67,9 @@ int cmd_diff(struct settings *s, int argc, char **argv)
 
 	if (r != 0 || s->help || s->version)
 		return r;
-	r = read_report(s, argv[optind], &a);
+	r = baseline_read(s, argv[optind], &a);
 	if (r == 0)
-		r = read_report(s, argv[optind + 1], &b);
+		r = baseline_read(s, argv[optind + 1], &b);
 	if (r == 0)
 		r = compare(&q, a, b);
 	json_object_put(a);

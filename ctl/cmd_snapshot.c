@@ -14,6 +14,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
+#include "ctl/baseline.h"
 #include "ctl/client/client.h"
 #include "ctl/show/show.h"
 
@@ -23,7 +24,8 @@
 
 struct request {
 	struct settings *settings;
-	const char *reason, *last, *output;
+	const char *reason, *last, *output, *baseline;
+	char *latest;	      /* owned: the ID behind --baseline=latest, or NULL */
 	uint64_t bytes, usec; /* 0: not given */
 	uint64_t deadline_usec;
 	const char *trigger, *unit;
@@ -44,6 +46,7 @@ enum {
 	OWN_UNIT,
 	OWN_LABEL,
 	OWN_FROM_MONITOR_ENV,
+	OWN_BASELINE,
 };
 
 static const struct option OWN[] = {
@@ -57,6 +60,7 @@ static const struct option OWN[] = {
 	{"unit", required_argument, NULL, OWN_UNIT},
 	{"label", required_argument, NULL, OWN_LABEL},
 	{"from-monitor-env", no_argument, NULL, OWN_FROM_MONITOR_ENV},
+	{"baseline", required_argument, NULL, OWN_BASELINE},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -95,6 +99,7 @@ static bool take_own(struct request *q, int option)
 	case OWN_TRIGGER: q->trigger = optarg; return true;
 	case OWN_UNIT: q->unit = optarg; return true;
 	case OWN_FROM_MONITOR_ENV: q->from_monitor_env = true; return true;
+	case OWN_BASELINE: q->baseline = optarg; return true;
 	case OWN_WAIT: q->no_wait = false; return true;
 	case OWN_NO_WAIT: q->no_wait = true; return true;
 	case OWN_NO_DECODE: q->no_decode = true; return true;
@@ -170,6 +175,10 @@ static int parse(struct request *q, int argc, char **argv)
 		return say_error(EXIT_CODE_USAGE,
 				 "-o writes the report: do not give --no-wait or --no-decode; "
 				 "`ptsnapctl fetch' gets a bundle");
+	if (q->baseline && (q->no_wait || q->no_decode || q->output))
+		return say_error(EXIT_CODE_USAGE,
+				 "--baseline compares what is printed: do not give --no-wait, "
+				 "--no-decode or -o; `ptsnapctl info --baseline=' compares later");
 	return q->from_monitor_env ? take_monitor_env(q) : 0;
 }
 
@@ -219,7 +228,45 @@ static int show_progress(void *userdata, struct json_object *parameters)
 	return 0;
 }
 
-static int finish(struct request *q, struct client *c, struct json_object *answer)
+/* "latest" is the newest snapshot before this one. If there is none, the snapshot is taken all the
+ * same: it may be the last chance. */
+static int find_latest(struct request *q, struct client *c)
+{
+	struct json_object *p, *answer = NULL;
+	const char *id;
+	int r;
+
+	if (!q->baseline || strcmp(q->baseline, "latest") != 0)
+		return 0;
+	p = json_object_new_object();
+	json_object_object_add(p, "limit", json_object_new_uint64(1));
+	r = client_call(c, "List", p, NULL, NULL, &answer);
+	if (r != 0)
+		return r;
+	id = field_text(answer, "report.id");
+	q->latest = id ? strdup(id) : NULL;
+	json_object_put(answer);
+	return id && !q->latest ? say_error(EXIT_CODE_FAILURE, "out of memory") : 0;
+}
+
+static int show(struct request *q, int fd)
+{
+	int r;
+
+	if (q->output)
+		return deliver_report(q->settings, fd, q->output, true);
+	if (!q->baseline)
+		return deliver_info(q->settings, fd, false);
+	if (strcmp(q->baseline, "latest") != 0 || q->latest)
+		return baseline_deliver(q->settings, fd, q->latest ? q->latest : q->baseline, true,
+					false);
+	r = deliver_info(q->settings, fd, false);
+	return r != 0 ? r
+		      : say_error(EXIT_CODE_NO_REPORT,
+				  "--baseline=latest: no snapshot is stored from before this one");
+}
+
+static int finish(struct request *q, struct client **c, struct json_object *answer)
 {
 	struct json_object *report = field_get(answer, "report");
 	const char *id = field_text(report, "id"), *state = field_text(report, "state");
@@ -233,10 +280,12 @@ static int finish(struct request *q, struct client *c, struct json_object *answe
 		return say_error(EXIT_CODE_FAILURE, "snapshot %s failed: %s", id,
 				 error ? error : "no cause given; see the recorder's log");
 	if (!q->no_wait && !q->no_decode) {
-		r = client_get(c, id, "report", &fd);
+		r = client_get(*c, id, "report", &fd);
+		/* The baseline may need a connection, too, and a decode of it takes long. */
+		client_freep(c);
+		*c = NULL;
 		if (r == 0)
-			r = q->output ? deliver_report(q->settings, fd, q->output, true)
-				      : deliver_info(q->settings, fd, false);
+			r = show(q, fd);
 		if (r == 0 && q->output && !q->settings->quiet)
 			say("snapshot %s: report written to %s", id, q->output);
 		return r;
@@ -262,12 +311,16 @@ int cmd_snapshot(struct settings *s, int argc, char **argv)
 	r = client_open(s, q.no_wait ? CLIENT_TIMEOUT_USEC : WAIT_USEC, &c);
 	if (r != 0)
 		return r;
+	r = find_latest(&q, c);
+	if (r != 0)
+		return r;
 	r = client_call(c, "Snapshot", make_parameters(&q), q.no_wait ? NULL : show_progress, &q,
 			&answer);
 	if (q.progress_shown)
 		fputs("\r\033[K", stderr);
 	if (r == 0)
-		r = finish(&q, c, answer);
+		r = finish(&q, &c, answer);
+	free(q.latest);
 	json_object_put(answer);
 	return r;
 }

@@ -15,6 +15,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/check_trace_live.c \
 	ctl/check/check_trace_result.c \
 	ctl/client/client.c ctl/client/client.h \
+	ctl/baseline.c ctl/baseline.h \
 	ctl/cmd_calls.c \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
@@ -32,6 +33,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/diff/diff.c ctl/diff/diff.h ctl/diff/noise.c ctl/diff/noise.h \
+	ctl/diff/diff_private.h ctl/diff/finds.c ctl/diff/paths.c \
 	ctl/diff/side.c ctl/diff/side.h \
 	ctl/show/deliver.c ctl/show/show_diff.c \
 	ctl/export/brstack.c \

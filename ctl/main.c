@@ -51,7 +51,7 @@ static const struct verb VERBS[] = {
 	{"snapshot", cmd_snapshot,
 	 "  snapshot [--reason=TEXT] [--last=SIZE|TIME] [--wait|--no-wait] [--no-decode]\n"
 	 "           [--deadline=TIME] [--trigger=NAME] [--unit=UNIT] [--label=KEY=VALUE]\n"
-	 "           [--from-monitor-env] [-o FILE]\n"
+	 "           [--from-monitor-env] [--baseline=ID|latest|FILE] [-o FILE]\n"
 	 "        Take a snapshot, wait for its report, and print the page of info (with\n"
 	 "        --json, the report).\n"
 	 "        -o writes the report to FILE, as JSON. --last keeps only the newest SIZE of\n"
@@ -59,7 +59,9 @@ static const struct verb VERBS[] = {
 	 "        can be done in TIME. --no-wait and --no-decode print the ID of the snapshot.\n"
 	 "        --trigger takes the settings of a trigger (ptsnap-triggers(5)). --unit names\n"
 	 "        the unit that failed. list shows each --label. --from-monitor-env takes unit,\n"
-	 "        reason and labels from $MONITOR_UNIT and so on, for a unit in OnFailure=.\n"},
+	 "        reason and labels from $MONITOR_UNIT and so on, for a unit in OnFailure=.\n"
+	 "        --baseline ends the page with what differs from another snapshot, as for info;\n"
+	 "        latest is the newest one before this one.\n"},
 	{"list", cmd_list,
 	 "  list [--limit=N] [--before=ID]\n"
 	 "        List the stored snapshots, oldest first: all, the newest N, or those older than\n"
@@ -69,9 +71,11 @@ static const struct verb VERBS[] = {
 	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"
 	 "        terminal (--json=off: always), and the report itself elsewhere.\n"},
 	{"info", cmd_info,
-	 "  info [--no-pager] [ID|latest|FILE]\n"
+	 "  info [--baseline=ID|latest|FILE] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show what happened, on one page: what stands out, and where each thread was at\n"
-	 "        the trigger. FILE is a saved report, a bundle or a perf.data.\n"},
+	 "        the trigger. FILE is a saved report, a bundle or a perf.data. --baseline ends the\n"
+	 "        page with what differs from another snapshot, such as one of a normal minute (see\n"
+	 "        diff); with --json, an object of report and difference is printed.\n"},
 	{"diff", cmd_diff,
 	 "  diff [--limit=N] [--no-pager] A B\n"
 	 "        Show on one page what differs in B from A, by more than counting noise: functions,\n"

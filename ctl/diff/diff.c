@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/diff/diff_private.h"
 #include "ctl/diff/noise.h"
 #include "ctl/diff/side.h"
 #include "proto/base.h"
@@ -18,51 +19,6 @@
 /* A cost that is worth a line even if it rests on few calls: percent of a CPU or of all
  * instructions. */
 #define LARGE_PERCENT 5.0
-
-struct comparison {
-	struct side a, b;
-	bool by_cpu; /* costs are CPU time, not shares of instructions */
-	size_t limit;
-	struct json_object *out;
-};
-
-struct found {
-	double rank;
-	size_t order; /* of discovery, for equal ranks */
-	struct json_object *row;
-};
-
-struct finds {
-	struct found *list;
-	size_t n, capacity;
-};
-
-/* --- JSON --- */
-
-/* A number with four digits behind the point. */
-static struct json_object *fixed(double v)
-{
-	char text[64];
-
-	v = isfinite(v) ? fmin(fmax(v, -1e15), 1e15) : 0;
-	snprintf(text, sizeof(text), "%.4f", v);
-	return json_object_new_double_s(v, text);
-}
-
-static void put(struct json_object *o, const char *key, struct json_object *value)
-{
-	json_object_object_add(o, key, value);
-}
-
-static struct json_object *string(const char *text)
-{
-	return text ? json_object_new_string(text) : NULL;
-}
-
-static struct json_object *count(double n)
-{
-	return json_object_new_uint64(n >= 0 && n < 1e19 ? (uint64_t)n : 0);
-}
 
 /* --- Costs --- */
 
@@ -78,7 +34,7 @@ static struct noise_sample sample(const struct comparison *c, const struct side 
 	return sample;
 }
 
-static double percent(double part, double whole)
+static double diff_percent(double part, double whole)
 {
 	return whole > 0 ? fmin(part / whole * 100, 1e9) : 0;
 }
@@ -90,53 +46,14 @@ static struct json_object *row_side(const struct side *s, const struct side_row 
 
 	if (!o)
 		return NULL;
-	put(o, n_key, count(row->n));
+	diff_put(o, n_key, diff_count(row->n));
 	if (s->seconds > 0) {
-		put(o, "perSec", fixed(row->n / s->seconds));
-		put(o, "cpuPercent", fixed(percent(row->nsec, s->seconds * 1e9)));
+		diff_put(o, "perSec", diff_fixed(row->n / s->seconds));
+		diff_put(o, "cpuPercent", diff_fixed(diff_percent(row->nsec, s->seconds * 1e9)));
 	}
-	put(o, "instructionsPercent", fixed(percent(row->insns, s->insns)));
-	put(o, "members", count(row->parts));
+	diff_put(o, "instructionsPercent", diff_fixed(diff_percent(row->insns, s->insns)));
+	diff_put(o, "members", diff_count(row->parts));
 	return o;
-}
-
-static int add(struct finds *f, double rank, struct json_object *row)
-{
-	if (!row || ARRAY_RESERVE(f->list, f->capacity, f->n + 1) < 0) {
-		json_object_put(row);
-		return -ENOMEM;
-	}
-	f->list[f->n] = (struct found){rank, f->n, row};
-	f->n++;
-	return 0;
-}
-
-static int by_rank(const void *va, const void *vb)
-{
-	const struct found *a = va, *b = vb;
-
-	if (a->rank != b->rank)
-		return a->rank > b->rank ? -1 : 1;
-	return a->order < b->order ? -1 : 1;
-}
-
-/* Puts the LIMIT first of F under KEY, and how many there are under TOTAL_KEY; frees F. */
-static int put_finds(struct comparison *c, struct finds *f, const char *key, const char *total_key)
-{
-	struct json_object *list = json_object_new_array();
-
-	put(c->out, total_key, json_object_new_uint64(f->n));
-	if (f->n > 1)
-		qsort(f->list, f->n, sizeof(*f->list), by_rank);
-	for (size_t i = 0; i < f->n; i++)
-		if (!list || i >= c->limit || json_object_array_add(list, f->list[i].row) < 0)
-			json_object_put(f->list[i].row);
-	free(f->list);
-	*f = (struct finds){0};
-	if (!list)
-		return -ENOMEM;
-	put(c->out, key, list);
-	return 0;
 }
 
 /* --- Functions and threads --- */
@@ -171,7 +88,7 @@ struct verdict {
 static struct verdict judge(const struct comparison *c, struct noise_sample a,
 			    struct noise_sample b, bool counted)
 {
-	const double pa = percent(a.v, a.exposure), pb = percent(b.v, b.exposure);
+	const double pa = diff_percent(a.v, a.exposure), pb = diff_percent(b.v, b.exposure);
 	struct verdict v = {.cost = pb - pa, .costs = noise_cost_differs(a, b)};
 
 	v.large = a.exposure > 0 && b.exposure > 0 && fabs(v.cost) >= LARGE_PERCENT &&
@@ -202,20 +119,20 @@ static struct json_object *make_row(const struct comparison *c, const struct ver
 
 	if (!row)
 		return NULL;
-	put(row, "kind", string(kind));
-	put(row, threads ? "comm" : "name", string((b ? b : a)->name));
+	diff_put(row, "kind", diff_string(kind));
+	diff_put(row, threads ? "comm" : "name", diff_string((b ? b : a)->name));
 	if (!threads)
-		put(row, "image", string((b ? b : a)->image));
-	put(row, "costPercent", fixed(v->cost));
-	put(row, "fewCounts", json_object_new_boolean(!v->costs && !v->counts));
-	put(row, "a", row_side(&c->a, a, threads ? "turns" : "calls"));
-	put(row, "b", row_side(&c->b, b, threads ? "turns" : "calls"));
+		diff_put(row, "image", diff_string((b ? b : a)->image));
+	diff_put(row, "costPercent", diff_fixed(v->cost));
+	diff_put(row, "fewCounts", json_object_new_boolean(!v->costs && !v->counts));
+	diff_put(row, "a", row_side(&c->a, a, threads ? "turns" : "calls"));
+	diff_put(row, "b", row_side(&c->b, b, threads ? "turns" : "calls"));
 	return row;
 }
 
 /* A or B is NULL if the report does not list the row. */
-static int compare_row(struct comparison *c, struct finds *f, const struct side_row *a,
-		       const struct side_row *b, bool threads)
+static int compare_row(struct comparison *c, struct finds *f, struct side_row *a,
+		       struct side_row *b, bool threads)
 {
 	struct noise_sample sa = sample(c, &c->a, a), sb = sample(c, &c->b, b);
 	const struct side *lacking = !a ? &c->a : &c->b;
@@ -232,8 +149,12 @@ static int compare_row(struct comparison *c, struct finds *f, const struct side_
 	v = judge(c, sa, sb, counted);
 	if (!v.costs && !v.counts && !v.large)
 		return 0;
-	return add(f, fabs(v.cost),
-		   make_row(c, &v, kind_of(&v, known && !a, known && !b), a, b, threads));
+	if (known && !(a && b) && (v.costs || v.counts)) {
+		(a ? a : b)->alone = true;
+		(a ? a : b)->cost = v.cost;
+	}
+	return diff_add(f, fabs(v.cost),
+			make_row(c, &v, kind_of(&v, known && !a, known && !b), a, b, threads));
 }
 
 /* Compares the rows of A with those of B, and those that only B has. */
@@ -275,9 +196,9 @@ static struct json_object *durations_side(const struct noise_durations *d)
 {
 	struct json_object *o = json_object_new_object();
 
-	put(o, "ended", count(d->n));
+	diff_put(o, "ended", diff_count(d->n));
 	for (unsigned i = 0; i < NOISE_QUANTILES; i++)
-		put(o, QUANTILES[i], count(d->at[i]));
+		diff_put(o, QUANTILES[i], diff_count(d->at[i]));
 	return o;
 }
 
@@ -299,7 +220,7 @@ static int compare_durations(struct comparison *c, struct finds *f, const struct
 
 		if (!noise_quantile_differs(&a, &b, q))
 			continue;
-		json_object_array_add(differ, string(QUANTILES[q]));
+		json_object_array_add(differ, diff_string(QUANTILES[q]));
 		most = fabs(delta) > fabs(most) ? delta : most;
 	}
 	if (!differ || json_object_array_length(differ) == 0) {
@@ -307,13 +228,13 @@ static int compare_durations(struct comparison *c, struct finds *f, const struct
 		return differ ? 0 : -ENOMEM;
 	}
 	row = json_object_new_object();
-	put(row, "kind", string(most >= 0 ? "slower" : "faster"));
-	put(row, "name", string(rb->name));
-	put(row, "image", string(rb->image));
-	put(row, "differ", differ);
-	put(row, "a", durations_side(&a));
-	put(row, "b", durations_side(&b));
-	return add(f, fabs(most), row);
+	diff_put(row, "kind", diff_string(most >= 0 ? "slower" : "faster"));
+	diff_put(row, "name", diff_string(rb->name));
+	diff_put(row, "image", diff_string(rb->image));
+	diff_put(row, "differ", differ);
+	diff_put(row, "a", durations_side(&a));
+	diff_put(row, "b", durations_side(&b));
+	return diff_add(f, fabs(most), row);
 }
 
 static int compare_all_durations(struct comparison *c, struct finds *f)
@@ -344,10 +265,10 @@ static int compare_gap(struct comparison *c, struct finds *f, const char *kind)
 	if (!noise_rate_differs(a, b))
 		return 0;
 	row = json_object_new_object();
-	put(row, "kind", string(kind));
-	put(row, "a", json_object_new_uint64(na));
-	put(row, "b", json_object_new_uint64(nb));
-	return add(f, fabs(a.n / a.exposure - b.n / b.exposure), row);
+	diff_put(row, "kind", diff_string(kind));
+	diff_put(row, "a", json_object_new_uint64(na));
+	diff_put(row, "b", json_object_new_uint64(nb));
+	return diff_add(f, fabs(a.n / a.exposure - b.n / b.exposure), row);
 }
 
 /* Compares the kinds of FROM that LESS does not have. */
@@ -395,14 +316,16 @@ static struct json_object *head(const struct side *s)
 	for (size_t i = 0; o && i < ARRAY_SIZE(keys); i++) {
 		struct json_object *v = field_get(s->report, keys[i].path);
 
-		put(o, keys[i].key, v ? json_object_get(v) : NULL);
+		diff_put(o, keys[i].key, v ? json_object_get(v) : NULL);
 	}
 	if (!o)
 		return NULL;
-	put(o, "cpus", json_object_new_uint64(field_count(s->report, "cpus")));
-	put(o, "windowNSec", s->seconds > 0 ? count(s->seconds * 1e9) : NULL);
-	put(o, "cpuPercent",
-	    s->seconds > 0 && s->threads.n > 0 ? fixed(percent(s->nsec, s->seconds * 1e9)) : NULL);
+	diff_put(o, "cpus", json_object_new_uint64(field_count(s->report, "cpus")));
+	diff_put(o, "windowNSec", s->seconds > 0 ? diff_count(s->seconds * 1e9) : NULL);
+	diff_put(o, "cpuPercent",
+		 s->seconds > 0 && s->threads.n > 0
+			 ? diff_fixed(diff_percent(s->nsec, s->seconds * 1e9))
+			 : NULL);
 	return o;
 }
 
@@ -426,12 +349,12 @@ static struct json_object *notes(const struct comparison *c)
 		if (!json_object_equal(field_get(x, same[i].path), field_get(y, same[i].path)) &&
 		    strcmp(same[i].note, last) != 0) {
 			last = same[i].note;
-			json_object_array_add(list, string(last));
+			json_object_array_add(list, diff_string(last));
 		}
 	if (list && !c->by_cpu)
-		json_object_array_add(list, string("no-times"));
+		json_object_array_add(list, diff_string("no-times"));
 	if (list && (c->a.functions.cut || c->b.functions.cut))
-		json_object_array_add(list, string("functions-cut"));
+		json_object_array_add(list, diff_string("functions-cut"));
 	return list;
 }
 
@@ -440,16 +363,19 @@ static int compare(struct comparison *c)
 	struct finds f = {0};
 	int r = compare_tables(c, &f, &c->a.functions, &c->b.functions, false);
 
-	r = MIN_OF(put_finds(c, &f, "functions", "functionsTotal"), r);
+	r = MIN_OF(diff_put_finds(c, &f, "functions", "functionsTotal"), r);
 	if (r == 0)
 		r = compare_all_durations(c, &f);
-	r = MIN_OF(put_finds(c, &f, "durations", "durationsTotal"), r);
+	r = MIN_OF(diff_put_finds(c, &f, "durations", "durationsTotal"), r);
 	if (r == 0)
 		r = compare_tables(c, &f, &c->a.threads, &c->b.threads, true);
-	r = MIN_OF(put_finds(c, &f, "threads", "threadsTotal"), r);
+	r = MIN_OF(diff_put_finds(c, &f, "threads", "threadsTotal"), r);
 	if (r == 0)
 		r = compare_gaps(c, &f);
-	return MIN_OF(put_finds(c, &f, "gaps", "gapsTotal"), r);
+	r = MIN_OF(diff_put_finds(c, &f, "gaps", "gapsTotal"), r);
+	if (r == 0)
+		r = diff_paths(c, &f);
+	return MIN_OF(diff_put_finds(c, &f, "paths", "pathsTotal"), r);
 }
 
 static int read_both(struct comparison *c, struct json_object *a, struct json_object *b)
@@ -461,10 +387,15 @@ static int read_both(struct comparison *c, struct json_object *a, struct json_ob
 	r = side_functions(&c->a, &c->a, &c->b);
 	if (r == 0)
 		r = side_functions(&c->b, &c->a, &c->a);
+	if (r == 0)
+		r = side_paths(&c->a, &c->a, &c->b);
+	if (r == 0)
+		r = side_paths(&c->b, &c->a, &c->a);
 	if (r < 0)
 		return r;
 	side_match(&c->a.functions, &c->b.functions);
 	side_match(&c->a.threads, &c->b.threads);
+	side_match(&c->a.paths, &c->b.paths);
 	c->by_cpu = c->a.seconds > 0 && c->b.seconds > 0 && c->a.has_nsec && c->b.has_nsec;
 	return 0;
 }
@@ -478,10 +409,10 @@ int diff_reports(struct json_object *a, struct json_object *b, size_t limit,
 	if (r == 0 && !c.out)
 		r = -ENOMEM;
 	if (r == 0) {
-		put(c.out, "a", head(&c.a));
-		put(c.out, "b", head(&c.b));
-		put(c.out, "notes", notes(&c));
-		put(c.out, "costIs", string(c.by_cpu ? "cpu" : "instructions"));
+		diff_put(c.out, "a", head(&c.a));
+		diff_put(c.out, "b", head(&c.b));
+		diff_put(c.out, "notes", notes(&c));
+		diff_put(c.out, "costIs", diff_string(c.by_cpu ? "cpu" : "instructions"));
 		r = compare(&c);
 	}
 	side_free(&c.a);

@@ -1,9 +1,10 @@
 /*
- * What differs between two reports: functions, durations of calls, threads and gaps.
+ * What differs between two reports: functions, durations of calls, threads, gaps, and call stacks.
  *
  * This room compares two reports, A (usually a normal time) and B, and makes a JSON object of what
  * differs. ctl/show makes a page of that object. side.c reads one report as rows, noise.c decides
- * which differences are more than counting noise, diff.c puts both together and ranks.
+ * which differences are more than counting noise, diff.c and paths.c (call stacks) put both
+ * together, finds.c ranks.
  *
  * Decisions that govern the room:
  * - A function is its name and its image. An image is the same if the build ID is, or else if the

@@ -1,5 +1,5 @@
 /*
- * Reads a report as rows of functions and threads.
+ * Reads a report as rows of functions, threads and call stacks.
  */
 #include "ctl/diff/side.h"
 
@@ -124,34 +124,55 @@ static bool is_address(const char *name)
 	       x[1] != '\0' && x[1 + strspn(x + 1, "0123456789abcdef")] == '\0';
 }
 
-static int add_function(struct side *s, const struct side *names, const struct side *other,
-			struct json_object *f)
+static struct json_object *image_of(const struct side *s, struct json_object *o)
 {
-	CLEANUP_FREE char *image_name = NULL, *key = NULL;
-	const char *name = field_text(f, "name"), *linkage = field_text(f, "linkage");
-	struct json_object *image = NULL;
-	struct side_row *row;
-	uint64_t index, ns;
-	const char *build;
+	uint64_t index;
 
-	if (field_u64(f, "image", &index))
-		image = field_at(s->report, "images", (size_t)index);
-	image_name = image_key(names, image);
+	return field_u64(o, "image", &index) ? field_at(s->report, "images", (size_t)index) : NULL;
+}
+
+const char *side_image_path(const struct side *s, struct json_object *o)
+{
+	return field_text(image_of(s, o), "path");
+}
+
+/* The key of F, a function or a frame, and the name under which its row is shown. 0 or -ENOMEM. */
+static int function_key(const struct side *s, const struct side *names, const struct side *other,
+			struct json_object *f, char **ret_key, const char **ret_name)
+{
+	const char *name = field_text(f, "name"), *linkage = field_text(f, "linkage");
+	struct json_object *image = image_of(s, f);
+	const char *build = field_text(image, "buildId");
+	CLEANUP_FREE char *image_name = image_key(names, image);
+
 	if (!image_name)
 		return -ENOMEM;
-	build = field_text(image, "buildId");
 	if (!name ||
 	    (is_address(name) && !(build && json_object_object_get_ex(other->builds, build, NULL))))
 		name = linkage = UNNAMED;
-	if (asprintf(&key, "%s\n%s", image_name, linkage ? linkage : name) < 0) {
-		key = NULL;
+	if (asprintf(ret_key, "%s\n%s", image_name, linkage ? linkage : name) < 0) {
+		*ret_key = NULL;
 		return -ENOMEM;
 	}
+	*ret_name = name;
+	return 0;
+}
+
+static int add_function(struct side *s, const struct side *names, const struct side *other,
+			struct json_object *f)
+{
+	CLEANUP_FREE char *key = NULL;
+	struct side_row *row;
+	const char *name;
+	uint64_t ns;
+
+	if (function_key(s, names, other, f, &key, &name) < 0)
+		return -ENOMEM;
 	row = row_of(&s->functions, key);
 	if (!row)
 		return -ENOMEM;
 	row->name = name;
-	row->image = field_text(image, "path");
+	row->image = side_image_path(s, f);
 	row->durations = row->parts > 0 ? NULL : field_get(f, "durations");
 	row->parts++;
 	row->n += number(f, "calls");
@@ -159,6 +180,21 @@ static int add_function(struct side *s, const struct side *names, const struct s
 	row->nsec += number(f, "selfNSec");
 	s->functions_nsec += number(f, "selfNSec");
 	s->has_nsec = s->has_nsec && field_u64(f, "selfNSec", &ns);
+	return 0;
+}
+
+int side_function_of(const struct side *s, const struct side *names, const struct side *other,
+		     struct json_object *frame, const struct side_row **ret)
+{
+	CLEANUP_FREE char *key = NULL;
+	struct json_object *found;
+	const char *name;
+
+	if (function_key(s, names, other, frame, &key, &name) < 0)
+		return -ENOMEM;
+	*ret = json_object_object_get_ex(s->functions.index, key, &found)
+		       ? &s->functions.rows[json_object_get_uint64(found)]
+		       : NULL;
 	return 0;
 }
 
@@ -174,6 +210,53 @@ int side_functions(struct side *s, const struct side *names, const struct side *
 		s->floor_insns =
 			number(field_at(s->report, "functions", n - 1), "selfInstructions");
 	return r;
+}
+
+/* --- Call stacks --- */
+
+/* The key of thread T's stack: its comm, and its frames, one a line. 0 or -ENOMEM. */
+static int path_key(const struct side *s, const struct side *names, const struct side *other,
+		    struct json_object *t, char **ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	int r = out ? 0 : -ENOMEM;
+
+	if (out)
+		fputs(field_text(t, "comm"), out);
+	for (size_t i = 0; r == 0 && i < field_count(t, "stack"); i++) {
+		CLEANUP_FREE char *key = NULL;
+		const char *name;
+
+		r = function_key(s, names, other, field_at(t, "stack", i), &key, &name);
+		if (r == 0)
+			fprintf(out, "\n%s", key);
+	}
+	if (out && fclose(out) == EOF)
+		r = -ENOMEM;
+	if (r == 0)
+		*ret = TAKE_PTR(text);
+	return r;
+}
+
+int side_paths(struct side *s, const struct side *names, const struct side *other)
+{
+	for (size_t i = 0; i < field_count(s->report, "threads"); i++) {
+		struct json_object *t = field_at(s->report, "threads", i);
+		CLEANUP_FREE char *key = NULL;
+		struct side_row *row;
+
+		if (!field_text(t, "comm") || field_count(t, "stack") == 0)
+			continue;
+		if (path_key(s, names, other, t, &key) < 0 || !(row = row_of(&s->paths, key)))
+			return -ENOMEM;
+		row->name = field_text(t, "comm");
+		row->stack = field_get(t, "stack");
+		row->n++;
+		s->stacks++;
+	}
+	return 0;
 }
 
 /* --- Threads --- */
@@ -253,7 +336,8 @@ int side_read(struct side *s, struct json_object *report)
 	*s = (struct side){.report = report};
 	s->functions.index = json_object_new_object();
 	s->threads.index = json_object_new_object();
-	if (!s->functions.index || !s->threads.index)
+	s->paths.index = json_object_new_object();
+	if (!s->functions.index || !s->threads.index || !s->paths.index)
 		return -ENOMEM;
 	s->seconds = mean_window(report);
 	s->insns = number(report, "totals.instructions");
@@ -269,6 +353,8 @@ void side_free(struct side *s)
 	json_object_put(s->builds);
 	json_object_put(s->functions.index);
 	json_object_put(s->threads.index);
+	json_object_put(s->paths.index);
 	free(s->functions.rows);
 	free(s->threads.rows);
+	free(s->paths.rows);
 }

@@ -1,6 +1,6 @@
 /*
- * One report as rows that can be compared: functions and threads under names that a report of
- * another time has, too.
+ * One report as rows that can be compared: functions, threads and call stacks under names that a
+ * report of another time has, too.
  */
 #pragma once
 
@@ -12,12 +12,17 @@
 /* Strings are borrowed from the report, or from the table's index. */
 struct side_row {
 	const char *name, *image;      /* image: a path; NULL: none, or of a thread */
-	double n;		       /* calls; turns of a thread */
+	double n;		       /* calls; turns of a thread; threads with a stack */
 	double parts;		       /* functions or threads in this row */
 	double insns;		       /* own instructions */
 	double nsec;		       /* own CPU time */
 	struct json_object *durations; /* NULL also if the row has several functions */
+	struct json_object *stack;     /* of a path: an array */
 	size_t other;		       /* the row of the other report; SIZE_MAX: none */
+	/* Set by the comparison: only this report has the function, by more than noise; and the
+	 * difference of its cost, in percent. */
+	bool alone;
+	double cost;
 };
 
 struct side_table {
@@ -34,9 +39,10 @@ struct side {
 	double functions_nsec; /* of all functions that are listed */
 	bool has_nsec;	       /* no function lacks its CPU time */
 	bool turns_cut;
+	double stacks;		    /* how many threads have one */
 	double floor_insns;	    /* what a function that is not listed may have */
 	struct json_object *builds; /* {BUILD-ID: image's short name} */
-	struct side_table functions, threads;
+	struct side_table functions, threads, paths;
 };
 
 /* Reads REPORT, which is borrowed. 0 or -ENOMEM; SIDE is valid, and to be freed, in any case. */
@@ -44,6 +50,14 @@ int side_read(struct side *side, struct json_object *report);
 /* Makes rows of functions. An image that NAMES has, too, gets its name there; code without names is
  * one row in images that OTHER does not have. Both are read, and may be SIDE. 0 or -ENOMEM. */
 int side_functions(struct side *side, const struct side *names, const struct side *other);
+/* The same for the call stacks of threads: a row is a stack of threads of one name. */
+int side_paths(struct side *side, const struct side *names, const struct side *other);
+/* The row of the function of FRAME, or NULL if the report's functions do not have it. 0 or -ENOMEM.
+ */
+int side_function_of(const struct side *side, const struct side *names, const struct side *other,
+		     struct json_object *frame, const struct side_row **ret);
+/* The path of the image of O, a function or a frame; NULL: unknown. */
+const char *side_image_path(const struct side *side, struct json_object *o);
 void side_free(struct side *side);
 /* Finds for each row of A the row of B of the same key, and the other way round. */
 void side_match(struct side_table *a, struct side_table *b);

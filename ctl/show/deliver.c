@@ -160,6 +160,23 @@ int deliver_info(const struct settings *s, int fd, bool pager)
 	return r < 0 ? write_failed(NULL, r) : 0;
 }
 
+static void show_compared(FILE *out, struct json_object *both, const struct show_style *style)
+{
+	struct json_object *difference = field_get(both, "difference");
+
+	show_any(out, field_get(both, "report"), style);
+	if (difference)
+		show_difference(out, difference, style);
+}
+
+int deliver_compared(const struct settings *s, struct json_object *both, bool pager)
+{
+	int r = json_wanted(s) ? print_json(s, both, STDOUT_FILENO)
+			       : show_page(both, show_compared, pager);
+
+	return r < 0 ? write_failed(NULL, r) : 0;
+}
+
 int deliver_diff(const struct settings *s, struct json_object *diff, bool pager)
 {
 	int r = json_wanted(s) ? print_json(s, diff, STDOUT_FILENO)

@@ -64,6 +64,8 @@ typedef int (*show_suspect_fn)(void *userdata, const struct show_suspect *suspec
 int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *userdata);
 /* Prints one page about DIFF, the JSON object that diff_reports() of ctl/diff makes. */
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
+/* Prints DIFF of a baseline and a report as the end of the page about that report. */
+void show_difference(FILE *out, struct json_object *diff, const struct show_style *style);
 /* Which rows of a list to show. Zero: all. Texts are borrowed. */
 struct show_select {
 	bool has_cpu, has_pid, has_tid;
@@ -104,6 +106,9 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
  * is a terminal.
  */
 int deliver_info(const struct settings *s, int fd, bool pager);
+/* The same for BOTH (borrowed), an object of "report" and "difference" (null: unknown): the page of
+ * the report, and at its end that of show_difference(). */
+int deliver_compared(const struct settings *s, struct json_object *both, bool pager);
 /* Reads the JSON object in FD (borrowed); the caller's. NULL after a message. */
 struct json_object *deliver_read(int fd);
 /* The same as deliver_info(), for DIFF (borrowed) and show_diff(). */

@@ -1,5 +1,6 @@
 /*
- * The page of `ptsnapctl diff': what A and B are, and what differs.
+ * The page of `ptsnapctl diff': what A and B are, and what differs; and what differs from a
+ * baseline, for the end of the page of `info'.
  */
 #include "ctl/show/show.h"
 
@@ -15,6 +16,7 @@
 #define NAME_COLUMNS 60
 #define INDENT	     22u
 #define ROW_LINES    3
+#define PATH_FRAMES  8u
 
 /* --- The head --- */
 
@@ -196,6 +198,40 @@ static void page_duration(const struct page *p, struct json_object *row)
 	page_end(p, &text, mark, 11, ROW_LINES);
 }
 
+static void put_threads(FILE *out, struct json_object *side)
+{
+	fprintf(out, "%s of %s", figure_field_count(side, "threads").text,
+		figure_field_count(side, "of").text);
+}
+
+static void page_path(const struct page *p, struct json_object *row)
+{
+	const char *kind = field_text(row, "kind");
+	const size_t n = field_count(row, "frames");
+	struct page_text text;
+	char mark[32];
+
+	snprintf(mark, sizeof(mark), "  %-10.10s", kind ? kind : "-");
+	page_begin(&text);
+	if (text.out) {
+		text_puts(text.out, field_text(row, "comm"), 16);
+		fputs(": ", text.out);
+		for (size_t i = 0; i < n && i < PATH_FRAMES; i++) {
+			if (i > 0)
+				fputs(p->style->utf8 ? " \u2190 " : " <- ", text.out);
+			name_puts(text.out, field_text(field_at(row, "frames", i), "name"),
+				  NAME_COLUMNS);
+		}
+		if (n > PATH_FRAMES)
+			fputs(p->style->utf8 ? " \u2190 ..." : " <- ...", text.out);
+		fputs("; threads: ", text.out);
+		put_threads(text.out, field_get(row, "a"));
+		fputs(p->style->utf8 ? " \u2192 " : " -> ", text.out);
+		put_threads(text.out, field_get(row, "b"));
+	}
+	page_end(p, &text, mark, 13, ROW_LINES);
+}
+
 static void page_gap(const struct page *p, struct json_object *row)
 {
 	fputs("  ", p->out);
@@ -234,25 +270,44 @@ static uint64_t page_table(const struct page *p, const char *key, const char *to
 	return total;
 }
 
+/* Returns how many rows there are, shown or not. */
+static uint64_t page_tables(const struct page *p)
+{
+	const char *is = field_text(p->report, "costIs");
+	const bool cpu = is && strcmp(is, "cpu") == 0;
+	uint64_t n;
+
+	n = page_table(p, "functions", "functionsTotal",
+		       cpu ? "Functions, by their difference of CPU time, in percent of one CPU"
+			   : "Functions, by their difference in percent of all instructions",
+		       page_function);
+	n += page_table(p, "durations", "durationsTotal",
+			"Calls that take longer or shorter, by the time of all calls",
+			page_duration);
+	n += page_table(p, "threads", "threadsTotal", "Threads, by name", page_thread_row);
+	n += page_table(p, "paths", "pathsTotal", "Call stacks at the trigger", page_path);
+	return n + page_table(p, "gaps", "gapsTotal", "Gaps", page_gap);
+}
+
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style)
 {
 	const struct page p = {out, style, diff};
-	const char *is = field_text(diff, "costIs");
-	const bool cpu = is && strcmp(is, "cpu") == 0;
-	uint64_t n;
 
 	page_side(&p, "A", "a");
 	page_side(&p, "B", "b");
 	page_notes(&p);
-	n = page_table(&p, "functions", "functionsTotal",
-		       cpu ? "Functions, by their difference of CPU time, in percent of one CPU"
-			   : "Functions, by their difference in percent of all instructions",
-		       page_function);
-	n += page_table(&p, "durations", "durationsTotal",
-			"Calls that take longer or shorter, by the time of all calls",
-			page_duration);
-	n += page_table(&p, "threads", "threadsTotal", "Threads, by name", page_thread_row);
-	n += page_table(&p, "gaps", "gapsTotal", "Gaps", page_gap);
-	if (n == 0)
+	if (page_tables(&p) == 0)
 		fputs("\nNothing differs by more than counting noise (ptsnapctl(1), diff).\n", out);
+}
+
+void show_difference(FILE *out, struct json_object *diff, const struct show_style *style)
+{
+	const struct page p = {out, style, diff};
+
+	page_heading(&p, "Different from the baseline (A) in this snapshot (B)");
+	page_side(&p, "A", "a");
+	page_notes(&p);
+	if (page_tables(&p) == 0)
+		fputs("   Nothing differs by more than counting noise (ptsnapctl(1), diff).\n",
+		      out);
 }

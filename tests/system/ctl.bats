@@ -492,6 +492,57 @@ assert json.load(sys.stdin)["functions"][0]["kind"] == "less"'
 	fails 1 "none.json: No such file"
 }
 
+# saved ID CALLS: a saved report of a function with so many calls.
+saved() {
+	cat >"$dir/$1.json" <<-EOF
+		{"id": "$1", "totals": {"instructions": 1000}, "cpus": [{"cpu": 0, "gotNSec": 1000000000}],
+		 "functions": [{"name": "f", "calls": $2, "selfInstructions": $2, "selfNSec": ${2}000}]}
+	EOF
+}
+
+@test "info ends with what differs from a baseline" {
+	saved quiet 0
+	saved busy 900
+	LC_ALL=C ctl info --baseline="$dir/quiet.json" "$dir/busy.json"
+	[ "$status" -eq 0 ]
+	[[ $output == "Snapshot"*"busy"*"Different from the baseline (A) in this snapshot (B)"*"A  quiet, "*" more       f: 0.00 -> 0.09 % of a CPU"* ]]
+	ctl info --baseline="$dir/busy.json" "$dir/busy.json"
+	[[ $output == *"Nothing differs by more than counting noise"* ]]
+	ctl info --json=short --baseline="$dir/quiet.json" "$dir/busy.json"
+	printf '%s' "$output" | python3 -c 'import json, sys
+both = json.load(sys.stdin)
+assert sorted(both) == ["difference", "report"] and both["report"]["id"] == "busy", both
+assert both["difference"]["a"]["id"] == "quiet", both
+assert both["difference"]["functions"][0]["kind"] == "more", both'
+	ctl info --baseline="$dir/none.json" "$dir/busy.json"
+	fails 1 "none.json: No such file"
+	echo '{"skim": "psb"}' >"$dir/skim.json"
+	ctl info --baseline="$dir/skim.json" "$dir/busy.json"
+	fails 1 "the trace shows no code"
+}
+
+@test "snapshot ends with what differs from a baseline" {
+	recorder normal
+	saved quiet 0
+	LC_ALL=C ctl -q snapshot --baseline="$dir/quiet.json"
+	[ "$status" -eq 0 ]
+	[[ $output == "Snapshot"*"Different from the baseline"*"A  quiet, "* ]]
+	ctl -q snapshot --baseline=latest --json=short
+	[ "$status" -eq 0 ]
+	printf '%s' "$output" | python3 -c 'import json, sys
+both = json.load(sys.stdin)
+assert both["report"]["id"] == both["difference"]["a"]["id"] == "5abc-0001", both'
+	# The snapshot is taken and shown whatever becomes of the baseline.
+	ctl -q snapshot --baseline="$dir/none.json"
+	[ "$status" -eq 1 ]
+	[[ $err == *"none.json: No such file"* ]]
+	[[ $output == "Snapshot"*5abc-0001* ]]
+	for other in --no-wait --no-decode -o"$dir/x"; do
+		ctl snapshot --baseline=latest "$other"
+		fails 2 "--baseline compares what is printed"
+	done
+}
+
 @test "a list of a saved report, as a table and as JSON" {
 	echo '{"functions":[{"name":"one","selfInstructions":5},{"name":"two","selfInstructions":4}],
 		"cut":[{"what":"functions","kept":2,"total":9}]}' >"$dir/report.json"

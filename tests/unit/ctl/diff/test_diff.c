@@ -55,7 +55,7 @@ static struct json_object *diff_of(struct json_object *a, struct json_object *b,
 static uint64_t total(struct json_object *diff)
 {
 	static const char *const keys[] = {"functionsTotal", "durationsTotal", "threadsTotal",
-					   "gapsTotal"};
+					   "gapsTotal", "pathsTotal"};
 	uint64_t sum = 0, n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -264,6 +264,63 @@ static void diff_threads_are_matched_by_name(void **state)
 	json_object_put(diff);
 }
 
+#define STACK(comm, inner)                                                                  \
+	"{\"tid\":1,\"comm\":\"" comm "\",\"instructions\":5,\"stack\":[{\"name\":\"" inner \
+	"\",\"image\":0},{\"name\":\"main\",\"image\":0}]}"
+
+static void diff_stacks_through_functions_of_both_are_not_listed(void **state)
+{
+	const char *functions = MAIN "," FUNCTION("g", "0", "500", "900", "8000");
+	struct json_object *diff =
+		diff_of(report("a", functions, ",\"threads\":[" STACK("web", "main") "]"),
+			report("a", functions, ",\"threads\":[" STACK("web", "g") "]"), 10);
+
+	(void)state;
+	assert_int_equal(total(diff), 0);
+	json_object_put(diff);
+}
+
+static void diff_stack_through_new_function_is_listed(void **state)
+{
+	const char *fresh = MAIN "," FUNCTION("fresh", "0", "500", "900", "80000000");
+	struct json_object *diff =
+		diff_of(report("a", MAIN, ",\"threads\":[" STACK("web", "main") "]"),
+			report("b", fresh, ",\"threads\":[" STACK("web", "fresh") "]"), 10);
+	struct json_object *row = field_at(diff, "paths", 0);
+	char *text;
+
+	(void)state;
+	/* The function, and the stack. */
+	assert_int_equal(total(diff), 2);
+	assert_string_equal(field_text(row, "kind"), "new");
+	assert_string_equal(field_text(row, "function"), "fresh");
+	assert_int_equal(field_count(row, "frames"), 2);
+	text = page_of(diff);
+	assert_has(text, "  new        web: fresh <- main; threads: 0 of 1 -> 1 of 1\n");
+	free(text);
+}
+
+#define TWICE(x) x "," x
+#define MANY(x)	 TWICE(TWICE(TWICE(TWICE(x))))
+
+static void diff_stack_of_many_threads_is_listed(void **state)
+{
+	const char *functions = MAIN "," FUNCTION("g", "0", "500", "900", "8000");
+	struct json_object *diff = diff_of(
+		report("a", functions, ",\"threads\":[" TWICE(MANY(STACK("web", "main"))) "]"),
+		report("a", functions,
+		       ",\"threads\":[" TWICE(MANY(STACK("web", "g"))) "," MANY(
+			       STACK("web", "main")) "]"),
+		10);
+	struct json_object *row = field_at(diff, "paths", 0);
+
+	(void)state;
+	assert_int_equal(field_count(diff, "paths"), 1);
+	assert_string_equal(field_text(row, "kind"), "new");
+	assert_null(field_text(row, "function"));
+	json_object_put(diff);
+}
+
 static void diff_gaps_beyond_noise_are_listed(void **state)
 {
 	struct json_object *diff = diff_of(report("a", "", ",\"gapCounts\":{\"loss\":1,\"x\":4}"),
@@ -314,7 +371,7 @@ static void diff_hostile_reports_are_shown_escaped(void **state)
 		"\"\\u001b]0;x\\u0007\",\"linkage\":7,\"image\":18446744073709551615,\"calls\":"
 		"\"18446744073709551615\",\"selfInstructions\":\"18446744073709551615\","
 		"\"selfNSec\":-1,\"durations\":[]}],\"threads\":[{\"comm\":\"\\u001b\","
-		"\"instructions\":\"18446744073709551615\"},7],\"gapCounts\":{\"\\u001b\":1},"
+		"\"instructions\":\"18446744073709551615\",\"stack\":[7,{\"name\":\"\\u001b\"}]},7],\"gapCounts\":{\"\\u001b\":1},"
 		"\"cpus\":[{\"gotNSec\":1}],\"images\":7,\"cut\":[7,{\"what\":7}],\"turns\":{}}",
 		"{\"functions\":[{}, null, 7],\"gapCounts\":[],\"threads\":[{}],\"cpus\":[null],"
 		"\"images\":[{\"path\":\".so.\",\"buildId\":\"\"}],\"turns\":[null]}",
@@ -359,6 +416,9 @@ int main(void)
 		cmocka_unit_test(diff_slower_function_is_listed_with_its_quantiles),
 		cmocka_unit_test(diff_slower_within_noise_is_not_listed),
 		cmocka_unit_test(diff_threads_are_matched_by_name),
+		cmocka_unit_test(diff_stacks_through_functions_of_both_are_not_listed),
+		cmocka_unit_test(diff_stack_through_new_function_is_listed),
+		cmocka_unit_test(diff_stack_of_many_threads_is_listed),
 		cmocka_unit_test(diff_gaps_beyond_noise_are_listed),
 		cmocka_unit_test(diff_limit_cuts_lists_and_keeps_totals),
 		cmocka_unit_test(diff_older_schema_without_keys_compares_the_rest),
