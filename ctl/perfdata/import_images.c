@@ -28,6 +28,8 @@
 #define WHOLE_FILE (64ull << 20)
 /* The same for a file with a known build id, which ptsnap-decode looks for in the file. */
 #define WHOLE_FILE_OF_BUILD_ID (1ull << 30)
+/* The same for a jitdump: all of it is needed. */
+#define WHOLE_DUMP (1ull << 30)
 /* Limit of all files: they lie in memory, and a small perf.data can name large files many times. */
 #define MAX_BYTES (4ull << 30)
 /* No device has this major number: majors have 12 bits. */
@@ -40,6 +42,8 @@ struct import_file {
 	uint64_t first, last; /* the mapped range: offset of the first byte, and behind the last */
 	uint8_t id[20];
 	uint8_t id_size;
+	bool dump;    /* what a just-in-time compiler wrote down, */
+	uint32_t pid; /* in this process */
 	size_t index;
 };
 
@@ -171,6 +175,19 @@ static void make_up_inode(const struct import_file *file, uint32_t *ret_maj, uin
 	*ret_ino = file->index + 1;
 }
 
+/* Whether the name is that of a jitdump, jit-PID.dump (tools/perf/util/jitdump.c, jit_detect()).
+ * PID may be a number in a namespace, so each number will do. */
+static bool is_dump(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t digits;
+
+	if (!slash || strncmp(slash + 1, "jit-", 4) != 0)
+		return false;
+	digits = strspn(slash + 5, "0123456789");
+	return digits > 0 && strcmp(slash + 5 + digits, ".dump") == 0;
+}
+
 int import_images_add(struct import_images *i, struct perfrecord *r)
 {
 	struct import_file key = identity_of(r), *file;
@@ -191,6 +208,8 @@ int import_images_add(struct import_images *i, struct perfrecord *r)
 		return -ENOMEM;
 	if (__builtin_add_overflow(r->u.mmap2.pgoff, r->u.mmap2.len, &last))
 		last = UINT64_MAX;
+	file->dump = is_dump(file->path);
+	file->pid = r->u.mmap2.pid;
 	file->first = MIN_OF(file->first, r->u.mmap2.pgoff);
 	file->last = MAX_OF(file->last, last);
 	if (!has_inode(file)) {
@@ -339,7 +358,12 @@ static int describe(const struct import_file *file, const char *build_id, const 
 		image->build_id = strdup(build_id);
 	if (why)
 		image->missing = strdup(why);
-	return image->path && !image->build_id == !*build_id && !image->missing == !why
+	if (file->dump) {
+		image->kind = strdup(MANIFEST_IMAGE_JITDUMP);
+		image->pid = file->pid;
+	}
+	return image->path && !image->kind == !file->dump && !image->build_id == !*build_id &&
+			       !image->missing == !why
 		       ? 0
 		       : import_no_memory();
 }
@@ -370,6 +394,30 @@ static int put_bytes(struct target *to, const struct import_file *file, int fd,
 	return 0;
 }
 
+static uint64_t largest_whole(const struct import_file *file, bool has_build_id)
+{
+	if (file->dump)
+		return WHOLE_DUMP;
+	return has_build_id ? WHOLE_FILE_OF_BUILD_ID : WHOLE_FILE;
+}
+
+/* Returns why the jitdump FILE is not taken from FD, which has SIZE bytes. A later process may have
+ * had the same number: its jitdump has the same name. */
+static const char *refuse_dump(const struct import_file *file, int fd, uint64_t size,
+			       const char *sysroot)
+{
+	struct stat st;
+
+	if (!file->dump)
+		return NULL;
+	if (size > WHOLE_DUMP)
+		return "the jitdump is larger than 1 GiB";
+	if (sysroot || file->ino == 0)
+		return NULL;
+	return fstat(fd, &st) == 0 && st.st_ino == file->ino ? NULL
+							     : "another file has its name now";
+}
+
 static int write_image(const struct import_images *i, const struct import_file *file,
 		       struct target *to)
 {
@@ -377,14 +425,19 @@ static int write_image(const struct import_images *i, const struct import_file *
 	char build_id[MANIFEST_MAX_BUILD_ID + 1];
 	CLEANUP_CLOSE int fd = -EBADF;
 	uint64_t size = 0, offset = 0;
-	const char *why = NULL;
+	const char *why = NULL, *refused;
 	int r;
 
 	if (!image)
 		return import_no_memory();
 	find_build_id(i, file, build_id);
 	fd = open_file(file, build_id, to->sysroot, &size, &why);
-	if (fd >= 0 && size > (*build_id ? WHOLE_FILE_OF_BUILD_ID : WHOLE_FILE) &&
+	refused = fd >= 0 ? refuse_dump(file, fd, size, to->sysroot) : NULL;
+	if (refused) {
+		fd = close_fd(fd);
+		why = refused;
+	}
+	if (fd >= 0 && size > largest_whole(file, *build_id != '\0') &&
 	    file->first < MIN_OF(file->last, size)) {
 		offset = file->first;
 		size = MIN_OF(file->last, size) - offset;
@@ -398,7 +451,7 @@ static int write_image(const struct import_images *i, const struct import_file *
 		return r;
 	image->offset = offset;
 	image->size = size;
-	image->unverified = !*build_id;
+	image->unverified = !*build_id && !file->dump;
 	return put_bytes(to, file, fd, image);
 }
 

@@ -25,10 +25,11 @@ static const struct interpreter {
 } interpreters[] = {
 	{"python3", "`python3 -X perf' (3.12 or newer) names Python's functions"},
 	{"libpython3", "`python3 -X perf' (3.12 or newer) names Python's functions"},
-	{"node", "`node --perf-basic-prof' names JavaScript's functions"},
-	{"libnode.so", "`node --perf-basic-prof' names JavaScript's functions"},
+	{"node", "`node --perf-prof' or `--perf-basic-prof' names JavaScript's functions"},
+	{"libnode.so", "`node --perf-prof' or `--perf-basic-prof' names JavaScript's functions"},
 	{"libjvm.so",
-	 "`java -XX:+DumpPerfMapAtExit' (17 or newer) or a perf-map agent names Java's"},
+	 "perf's agent libperf-jvmti.so, or `jcmd PID Compiler.perfmap' before, names Java's"},
+	{"libcoreclr.so", "`DOTNET_PerfMapEnabled=1' names the functions of .NET"},
 };
 
 struct unnamed {
@@ -55,6 +56,14 @@ static bool is_memory(const char *path)
 	return strncmp(path, "//", 2) == 0 || strncmp(path, "[anon", 5) == 0 ||
 	       strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/anon_hugepage", 14) == 0 ||
 	       strncmp(path, "/dev/zero", 9) == 0;
+}
+
+/* What a just-in-time compiler wrote down of its code: jit-PID.dump. */
+static bool is_dump(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+
+	return slash && dot && strncmp(slash + 1, "jit-", 4) == 0 && strcmp(dot, ".dump") == 0;
 }
 
 static void add_file(struct unnamed *u, const char *path, uint64_t insns)
@@ -85,7 +94,7 @@ static void read_images(struct json_object *r, struct unnamed *u)
 		if (!path || !field_u64(image, "instructions", &insns) ||
 		    !field_u64(image, "unnamedInstructions", &unnamed))
 			continue;
-		if (is_memory(path)) {
+		if (is_memory(path) || is_dump(path)) {
 			u->memory += unnamed;
 			u->memory_named |= unnamed < insns;
 		} else if (path[0] == '/' && unnamed > 0) {

@@ -25,7 +25,8 @@
 #define DEBUG_LINE_SIZE 16u
 /* A name of these bytes alone means the name of the line before. */
 #define SAME_FILE 0xff
-/* Some compilers add the size of an ELF header to the addresses of lines. */
+/* V8 adds the size of an ELF header to the addresses of lines. Then no function has a line close
+ * behind its beginning. */
 #define ELF_HEADER_SIZE 64u
 /* So many records must follow each other where reading goes on behind a gap. */
 #define CHAIN 4u
@@ -53,6 +54,7 @@ struct jitdump {
 	struct slot *slots; /* while reading */
 	size_t n_slots, n_used;
 	uint64_t lines, lines_address; /* the last record of source lines; 0: it was taken */
+	bool near;		       /* some record has a line close behind its address */
 };
 
 static uint32_t u32_at(const struct jitdump *d, size_t at)
@@ -223,16 +225,22 @@ static int read_move(struct jitdump *d, size_t at)
 	return add(d, &load, index);
 }
 
+static void note_lines(struct jitdump *d, size_t at, uint32_t size)
+{
+	d->lines = at;
+	d->lines_address = u64_at(d, at + RECORD_SIZE);
+	if (u64_at(d, at + 24) == 0 || size < DEBUG_SIZE + DEBUG_LINE_SIZE)
+		return;
+	d->near |= u64_at(d, at + DEBUG_SIZE) < d->lines_address + ELF_HEADER_SIZE;
+}
+
 static int read_record(struct jitdump *d, size_t at, uint32_t size)
 {
 	d->last = MAX_OF(d->last, u64_at(d, at + 8));
 	switch (u32_at(d, at)) {
 	case CODE_LOAD: return read_load(d, at, size);
 	case CODE_MOVE: return read_move(d, at);
-	case CODE_DEBUG_INFO:
-		d->lines = at;
-		d->lines_address = u64_at(d, at + RECORD_SIZE);
-		return 0;
+	case CODE_DEBUG_INFO: note_lines(d, at, size); return 0;
 	case CODE_CLOSE: d->closed = true; return 0;
 	default: return 0;
 	}
@@ -446,23 +454,6 @@ static bool next_line(struct lines *l, struct line *ret)
 	return true;
 }
 
-/* By how much the addresses of LOAD's lines are too large: lines behind the end of the code show
- * it. */
-static uint64_t lines_shift(const struct jitdump *d, const struct jitdump_load *load, uint64_t base)
-{
-	bool behind = false;
-	struct lines l;
-	struct line line;
-
-	begin_lines(&l, d, load);
-	while (next_line(&l, &line)) {
-		if (line.address < base + ELF_HEADER_SIZE)
-			return 0;
-		behind |= line.address >= base + load->size;
-	}
-	return behind ? ELF_HEADER_SIZE : 0;
-}
-
 bool jitdump_line(const struct jitdump *d, uint64_t offset, const char **ret_file,
 		  uint32_t *ret_line)
 {
@@ -476,7 +467,7 @@ bool jitdump_line(const struct jitdump *d, uint64_t offset, const char **ret_fil
 		return false;
 	/* The lines have the addresses of where the code was first. */
 	base = u64_at(d, (size_t)load->lines + RECORD_SIZE);
-	address = base + (offset - load->offset) + lines_shift(d, load, base);
+	address = base + (offset - load->offset) + (d->near ? 0 : ELF_HEADER_SIZE);
 	begin_lines(&l, d, load);
 	while (next_line(&l, &line)) {
 		if (line.address > address || !line.file || (found && line.address < best))

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <zstd.h>
 
@@ -21,6 +22,7 @@
 #include "tests/support/make_perfdata.h"
 
 #include "ctl/base/say.h"
+#include "ctl/perfdata/import_images.h"
 #include "ctl/perfdata/import_private.h"
 
 static char root[] = "/tmp/test_import.XXXXXX";
@@ -312,6 +314,74 @@ static void import_images_links_stay_in_the_sysroot(void **state)
 }
 
 /* perf's cache: ~/.debug/.build-id/AB/ABAB.../elf. */
+/* The bundle with the file PATH alone, which process 42 maps with the inode INO. */
+static struct bundle *import_file(const char *path, uint64_t ino)
+{
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2};
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct import_images images;
+	struct bundle_writer w;
+	struct bundle *bundle;
+	struct manifest m;
+
+	r.u.mmap2.pid = r.u.mmap2.tid = 42;
+	r.u.mmap2.len = 0x1000;
+	r.u.mmap2.prot = PROT_READ | PROT_EXEC;
+	r.u.mmap2.ino = ino;
+	r.u.mmap2.filename = path;
+	import_images_init(&images);
+	manifest_init(&m);
+	m.id = strdup("dump");
+	m.version = strdup("0");
+	m.trigger_kind = strdup("offline");
+	m.source = strdup("raw");
+	assert_int_equal(memfd_new("test", 0, &fd), 0);
+	bundle_writer_init(&w, fd);
+	assert_int_equal(import_images_add(&images, &r), 0);
+	assert_int_equal(import_images_write(&images, NULL, &m, &w), 0);
+	assert_int_equal(bundle_write_end(&w, &m), 0);
+	assert_int_equal(bundle_open(fd, &bundle), 0);
+	import_images_done(&images);
+	manifest_done(&m);
+	return bundle;
+}
+
+/* A file of a later process that had the same number is another one. */
+static void import_images_jitdump_is_the_one_that_was_mapped(void **state)
+{
+	const struct manifest_image *image;
+	struct bundle *b;
+	char path[128];
+	struct stat st;
+	size_t size;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/jit-42.dump", root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fputs("a dump", f) < 0, 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(stat(path, &st), 0);
+	b = import_file(path, st.st_ino);
+	image = &bundle_manifest(b)->images[0];
+	assert_string_equal(image->kind, MANIFEST_IMAGE_JITDUMP);
+	assert_int_equal(image->pid, 42);
+	assert_int_equal(image->read_ns, MANIFEST_ABSENT);
+	assert_false(image->unverified);
+	assert_memory_equal(bundle_image(b, 0, &size), "a dump", 6);
+	bundle_free(b);
+	b = import_file(path, st.st_ino + 1);
+	image = &bundle_manifest(b)->images[0];
+	assert_string_equal(image->kind, MANIFEST_IMAGE_JITDUMP);
+	assert_string_equal(image->missing, "another file has its name now");
+	bundle_free(b);
+	unlink(path);
+	b = import_file("/usr/jit-.dump", 5);
+	assert_null(bundle_manifest(b)->images[0].kind);
+	bundle_free(b);
+}
+
 static void import_images_copy_by_build_id_comes_first(void **state)
 {
 	static const char *const folders[] = {
@@ -561,6 +631,7 @@ int main(void)
 		cmocka_unit_test(import_timeless_records_have_an_order),
 		cmocka_unit_test(import_images_come_from_the_sysroot_only),
 		cmocka_unit_test(import_images_links_stay_in_the_sysroot),
+		cmocka_unit_test(import_images_jitdump_is_the_one_that_was_mapped),
 		cmocka_unit_test(import_images_copy_by_build_id_comes_first),
 		cmocka_unit_test(import_lost_pieces_are_noted),
 		cmocka_unit_test(import_unusable_files_fail),

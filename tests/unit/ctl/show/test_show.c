@@ -184,9 +184,14 @@ static void report_of_an_interpreter_says_what_names_its_functions(void **state)
 		{UNNAMED(IMAGE("/usr/bin/python3.13", "900", "0") "," IMAGE("//anon", "9", "0")),
 		 NULL},
 		{UNNAMED(IMAGE("/usr/bin/node", "9", "0") "," IMAGE("//anon", "900", "900")),
-		 "`node --perf-basic-prof'"},
+		 "`node --perf-prof'"},
+		{UNNAMED(IMAGE("/usr/bin/node", "100", "0") "," IMAGE("/x/jit-12.dump", "900",
+								      "9")),
+		 NULL},
+		{UNNAMED(IMAGE("/x/libcoreclr.so", "9", "0") "," IMAGE("//anon", "900", "900")),
+		 "`DOTNET_PerfMapEnabled=1'"},
 		{UNNAMED(IMAGE("/x/libjvm.so", "9", "0") "," IMAGE("[anon:jit]", "900", "900")),
-		 "perf-map agent"},
+		 "libperf-jvmti.so"},
 		{UNNAMED(IMAGE("/usr/bin/perl", "900", "0")), NULL},
 	};
 

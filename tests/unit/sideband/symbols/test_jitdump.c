@@ -204,38 +204,63 @@ static void jitdump_new_long_name_has_its_end(void **state)
 	done(&f);
 }
 
+static void check_line(const struct fixture *f, size_t load, size_t byte, const char *file,
+		       uint32_t line)
+{
+	const char *found;
+	uint32_t number;
+
+	assert_true(jitdump_line(f->dump, f->loads[load].offset + byte, &found, &number));
+	assert_string_equal(found, file);
+	assert_int_equal(number, line);
+}
+
 static void jitdump_line_finds_the_line_of_a_byte(void **state)
 {
 	static const struct jit_line lines[] = {
 		{0x1000, 7, "a.js"}, {0x1004, 8, "\xff"}, {0x100c, 3, "b.js"}};
-	/* An ELF header's size is added to each address. */
-	static const struct jit_line shifted[] = {{0x2040, 1, "c.js"}, {0x204c, 2, "c.js"}};
-	static const struct {
-		size_t load, byte;
-		const char *file;
-		uint32_t line;
-	} wanted[] = {{0, 0, "a.js", 7},  {0, 3, "a.js", 7}, {0, 4, "a.js", 8},
-		      {0, 15, "b.js", 3}, {1, 0, "c.js", 1}, {1, 15, "c.js", 2}};
+	static const struct jit_line late[] = {{0x2040, 1, "c.js"}};
 	const char *file;
 	uint32_t line;
 	struct fixture f;
-	size_t i;
 
 	(void)state;
 	begin(&f);
 	jit_put_lines(&f.bytes, 99, 0x1000, lines, ARRAY_SIZE(lines));
 	jit_put_load(&f.bytes, 100, 0x1000, old_code, 16, 1, "one");
-	jit_put_lines(&f.bytes, 101, 0x2000, shifted, ARRAY_SIZE(shifted));
-	jit_put_load(&f.bytes, 102, 0x2000, new_code, 16, 2, "two");
-	jit_put_load(&f.bytes, 103, 0x3000, new_code, 16, 3, "without");
+	jit_put_load(&f.bytes, 101, 0x3000, new_code, 16, 2, "without");
+	jit_put_lines(&f.bytes, 102, 0x2000, late, ARRAY_SIZE(late));
+	jit_put_load(&f.bytes, 103, 0x2000, new_code, 16, 3, "late");
 	read_dump(&f);
-	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
-		assert_true(jitdump_line(f.dump, f.loads[wanted[i].load].offset + wanted[i].byte,
-					 &file, &line));
-		assert_string_equal(file, wanted[i].file);
-		assert_int_equal(line, wanted[i].line);
-	}
+	check_line(&f, 0, 0, "a.js", 7);
+	check_line(&f, 0, 3, "a.js", 7);
+	check_line(&f, 0, 4, "a.js", 8);
+	check_line(&f, 0, 15, "b.js", 3);
+	assert_false(jitdump_line(f.dump, f.loads[1].offset, &file, &line));
 	assert_false(jitdump_line(f.dump, f.loads[2].offset, &file, &line));
+	done(&f);
+}
+
+/* V8 adds the size of an ELF header to each address. */
+static void jitdump_line_of_shifted_lines_finds_the_line_of_a_byte(void **state)
+{
+	static const struct jit_line one[] = {{0x1040, 1, "c.js"}, {0x104c, 2, "c.js"}};
+	static const struct jit_line two[] = {{0x2044, 9, "c.js"}};
+	const char *file;
+	uint32_t line;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	jit_put_lines(&f.bytes, 99, 0x1000, one, ARRAY_SIZE(one));
+	jit_put_load(&f.bytes, 100, 0x1000, old_code, 16, 1, "one");
+	jit_put_lines(&f.bytes, 101, 0x2000, two, ARRAY_SIZE(two));
+	jit_put_load(&f.bytes, 102, 0x2000, new_code, 16, 2, "two");
+	read_dump(&f);
+	check_line(&f, 0, 0, "c.js", 1);
+	check_line(&f, 0, 15, "c.js", 2);
+	check_line(&f, 1, 4, "c.js", 9);
+	assert_false(jitdump_line(f.dump, f.loads[1].offset + 3, &file, &line));
 	done(&f);
 }
 
@@ -401,6 +426,7 @@ int main(void)
 		cmocka_unit_test(jitdump_new_what_cannot_be_is_dropped),
 		cmocka_unit_test(jitdump_new_long_name_has_its_end),
 		cmocka_unit_test(jitdump_line_finds_the_line_of_a_byte),
+		cmocka_unit_test(jitdump_line_of_shifted_lines_finds_the_line_of_a_byte),
 		cmocka_unit_test(jitcode_find_code_written_over_has_its_time),
 		cmocka_unit_test(jitcode_end_of_an_open_dump_is_its_last_record),
 		cmocka_unit_test(jitcode_find_in_a_cut_dump_begins_with_its_records),
