@@ -6,6 +6,9 @@ EXTRA_DIST += tests/scenario/calls.py tests/scenario/changing.py tests/scenario/
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh
 SYSTEM_TESTS += tests/system/completion.sh tests/system/tutorial.sh
+# The page of `ptsnapctl view' in a Chromium.
+SYSTEM_TESTS += tests/system/page_browser.tap
+EXTRA_DIST += tests/system/page_browser.mjs tests/support/browser.mjs
 # Exports as their readers find them.
 SYSTEM_TESTS += tests/system/export_readers.tap
 EXTRA_DIST += tests/system/export_readers.py

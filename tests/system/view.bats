@@ -60,6 +60,32 @@ fact() {
 	[ "$(stat -c %a "$dir/page.html")" = 600 ]
 }
 
+@test "without a browser: the data is whole, the policy names the script, and no name ends it" {
+	"$ctl" view -o "$dir/page.html" "$dir/a.calls"
+	python3 - "$dir/page.html" "$dir/a.calls" <<-'END'
+		import base64, hashlib, re, sys, zlib
+		html, calls = (open(path, "rb").read() for path in sys.argv[1:])
+		tags = re.findall(rb"<(/?script)\b([^>]*)>", html)
+		assert [t[0] for t in tags] == [b"script", b"/script"] * 2, tags
+		assert b"<style" not in html.split(b"</style>", 1)[1]
+		policy = re.search(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', html).group(1).decode()
+		assert html.index(b"Content-Security-Policy") < html.index(b"<style") < html.index(b"<script")
+		rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+		script = re.search(rb'<script type="module">(.*)</script>', html, re.S).group(1)
+		style = re.search(rb"<style>(.*)</style>", html, re.S).group(1)
+		for rule, text in (("script-src", script), ("style-src", style)):
+		    assert rules[rule] == "'sha256-" + base64.b64encode(hashlib.sha256(text).digest()).decode() + "'", rule
+		assert rules["default-src"] == "'none'", rules
+		assert b"on" not in [a.split(b"=")[0][:2] for a in re.findall(rb"<[a-z][^>]*\s([a-z]+=)", html)]
+		data = zlib.decompress(base64.b64decode(re.search(rb'id="data">([^<]*)<', html).group(1)))
+		# The names are in the data and nowhere else.
+		for name in re.findall(rb"^F\t\d+\t\S+\t([^\t]+)", calls, re.M):
+		    raw = re.sub(rb"\\x(..)", lambda m: bytes([int(m.group(1), 16)]), name)
+		    assert raw in data, raw
+		    assert not re.search(rb"[^\w]", raw) or raw not in html, raw
+	END
+}
+
 @test "--limit leaves calls out and says how many" {
 	run "$ctl" view --limit=1000 -o "$dir/page.html" "$dir/a.calls"
 	[ "$status" = 0 ]
