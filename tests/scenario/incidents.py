@@ -59,8 +59,8 @@ def take(work, daemon, options):
 
 def record(work, command, options):
     args = [PTSNAPD, "--config=", "--source=emulated", f"--socket={work}/socket",
-            f"--state-dir={work}/state", f"--aux-size={options.get('aux', '8M')}", "--emu-cpus=2",
-            *options.get("ptsnapd", []), "--", *command]
+            f"--state-dir={work}/state", f"--aux-size={options.get('aux', '8M')}",
+            f"--emu-cpus={options.get('cpus', 2)}", *options.get("ptsnapd", []), "--", *command]
     with open(f"{work}/err", "wb") as err, open(f"{work}/out", "wb") as out:
         daemon = subprocess.Popen(args, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
         try:

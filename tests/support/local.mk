@@ -65,7 +65,7 @@ GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
 	tests/support/guest_odd tests/support/guest_jumps tests/support/guest_swap tests/support/guest_fixed0 \
-	tests/support/guest_fixed1 tests/support/guest_incidents tests/support/guest_crowd
+	tests/support/guest_fixed1 tests/support/guest_incidents tests/support/guest_minute tests/support/guest_crowd
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
 tests_support_guest_signals_LDFLAGS =
@@ -106,6 +106,10 @@ tests_support_guest_incidents_SOURCES = tests/support/guest_incidents.c
 tests_support_guest_incidents_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_incidents_LDFLAGS = -pthread
 tests_support_guest_incidents_LDADD =
+tests_support_guest_minute_SOURCES = tests/support/guest_minute.c
+tests_support_guest_minute_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_minute_LDFLAGS =
+tests_support_guest_minute_LDADD =
 tests_support_guest_crowd_SOURCES = tests/support/guest_crowd.c
 tests_support_guest_crowd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_crowd_LDFLAGS = -pthread
