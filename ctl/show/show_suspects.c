@@ -153,31 +153,43 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 	put_last_calls(out, t, field_text(s, "name"));
 }
 
-/* The functions in which the slowest call was, but not the steps of the linker between them. */
+static void put_step(const struct page *p, FILE *out, const char *name)
+{
+	fputs(p->style->utf8 ? " \u2192 " : " -> ", out);
+	name_puts(out, name, NAME_COLUMNS);
+}
+
+/* The functions in which the slowest call was, but not the steps of the linker between them. If
+ * there are many, the outermost and the innermost one. */
 static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 {
 	const size_t inside = field_count(s, "inside");
 	/* What is as rare needs room, too. */
 	const size_t max = field_count(s, "rare") > 0 ? MAX_INSIDE_RARE : MAX_INSIDE;
+	const char *names[MAX_INSIDE] = {NULL};
 	uint64_t part = 0, whole = 0;
-	size_t shown = 0;
+	size_t n = 0;
 
 	field_u64(field_at(s, "inside", 0), "maxNSec", &part);
 	field_u64(s, "maxNSec", &whole);
-	for (size_t i = 0; i < inside && shown < max; i++) {
+	for (size_t i = 0; i < inside; i++) {
 		const char *name = field_text(field_at(s, "inside", i), "name");
 
 		if (!name || strstr(name, "@plt"))
 			continue;
-		if (shown++ == 0) {
-			fputs(", ", out);
-			put_share(out, part, whole);
-			fputs(" of it in ", out);
-		} else {
-			fputs(p->style->utf8 ? " \u2192 " : " -> ", out);
-		}
-		name_puts(out, name, NAME_COLUMNS);
+		names[MIN_OF(n, max - 1)] = name;
+		n++;
 	}
+	if (n == 0)
+		return;
+	fputs(", ", out);
+	put_share(out, part, whole);
+	fputs(" of it in ", out);
+	name_puts(out, names[0], NAME_COLUMNS);
+	if (n > max)
+		put_step(p, out, p->style->utf8 ? "\u2026" : "...");
+	for (size_t i = n > max ? max - 1 : 1; i < MIN_OF(n, max); i++)
+		put_step(p, out, names[i]);
 }
 
 /* What happens as rarely, and takes as long. */

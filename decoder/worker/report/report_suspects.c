@@ -205,7 +205,8 @@ bool suspects_is_longer(const struct report *r, uint32_t a, uint32_t b)
 	return by_longest(&x, &y) < 0;
 }
 
-/* The functions whose slowest call is most of that of S, outermost first. */
+/* The functions whose slowest call is most of that of S, outermost first; of many, the innermost
+ * one is the last. */
 static void find_inside(const struct report *r, struct report_suspect *s)
 {
 	const struct durations *d = suspects_durations(r, s->function);
@@ -222,7 +223,10 @@ static void find_inside(const struct report *r, struct report_suspect *s)
 		list[n] = slowest_of(r, i);
 		n++;
 		qsort(list, n, sizeof(*list), by_longest);
-		n = MIN_OF(n, (size_t)SUSPECT_INSIDE);
+		if (n > SUSPECT_INSIDE) {
+			n--;
+			list[n - 1] = list[n];
+		}
 	}
 	s->n_inside = n;
 	for (size_t i = 0; i < n; i++) {

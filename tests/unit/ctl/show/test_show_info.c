@@ -77,6 +77,22 @@ static void show_info_slow_calls_says_how_many_when_and_where(void **state)
 	free(text);
 }
 
+static void show_info_slow_calls_inside_many_shows_the_innermost(void **state)
+{
+	char *text = page_of(
+		"{\"suspects\":[{\"kind\":\"slow-calls\",\"name\":\"handle\",\"maxNSec\":100,"
+		"\"inside\":[{\"name\":\"a\",\"maxNSec\":90},{\"name\":\"b@plt\"},{\"name\":\"b\"},"
+		"{\"name\":\"c\"},{\"name\":\"d\"}]},"
+		"{\"kind\":\"slow-calls\",\"name\":\"other\",\"maxNSec\":100,"
+		"\"inside\":[{\"name\":\"a\",\"maxNSec\":90},{\"name\":\"b\"},{\"name\":\"c\"}]}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text, "90 % of it in a -> ... -> d\n");
+	assert_has(text, "90 % of it in a -> b -> c\n");
+	free(text);
+}
+
 static void show_info_narrow_fits_80_columns(void **state)
 {
 	char *text = page_of(SLOW, NARROW);
@@ -309,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(show_info_slow_calls_says_how_many_when_and_where),
+		cmocka_unit_test(show_info_slow_calls_inside_many_shows_the_innermost),
 		cmocka_unit_test(show_info_narrow_fits_80_columns),
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),

@@ -21,7 +21,7 @@
 #define NOW	  (1000 * MS)
 #define BEGIN	  (500 * MS) /* of the window */
 #define N_THREADS 4u
-#define N_FUNCS	  6u
+#define N_FUNCS	  8u
 #define PID	  100u
 #define LOCK_AT	  0x1000u /* in pthread_mutex_lock */
 #define CALLER	  0x2000u
@@ -565,6 +565,20 @@ static void suspects_slow_calls_are_few_and_clear_of_the_others(void **state)
 	assert_int_equal(w->r.suspects[0].longest_ns, 3 * MS);
 }
 
+static void suspects_slow_calls_inside_many_end_with_the_innermost(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 50 * US);
+	for (uint32_t i = 1; i < N_FUNCS; i++)
+		add_calls(i, 1, 10 * MS - i * US);
+	assert_only(SUSPECT_SLOW_CALLS);
+	assert_int_equal(w->r.suspects[0].n_inside, SUSPECT_INSIDE);
+	for (uint32_t i = 0; i < SUSPECT_INSIDE - 1; i++)
+		assert_int_equal(w->r.suspects[0].inside[i], i + 2);
+	assert_int_equal(w->r.suspects[0].inside[SUSPECT_INSIDE - 1], N_FUNCS - 1);
+	assert_int_equal(w->r.suspects[0].inside_ns[SUSPECT_INSIDE - 1], 10 * MS - 7 * US);
+}
+
 static void suspects_slow_calls_of_too_few_are_none(void **state)
 {
 	(void)state;
@@ -1084,6 +1098,7 @@ int main(void)
 		CASE(suspects_long_call_of_a_loop_whose_calls_take_little_is_told),
 		CASE(suspects_long_call_of_a_loop_that_is_held_up_within_is_told),
 		CASE(suspects_slow_calls_are_few_and_clear_of_the_others),
+		CASE(suspects_slow_calls_inside_many_end_with_the_innermost),
 		CASE(suspects_slow_calls_of_too_few_are_none),
 		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
