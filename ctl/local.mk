@@ -22,6 +22,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_diff.c \
 	ctl/cmd_export.c \
 	ctl/cmd_info.c \
+	ctl/cmd_listing.c \
 	ctl/cmd_recorder.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
@@ -30,6 +31,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
 	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/source.c ctl/calls/gaps.c ctl/calls/gaps.h \
+	ctl/listing/listing.c ctl/listing/listing.h ctl/listing/listing_print.c \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/diff/diff.c ctl/diff/diff.h ctl/diff/noise.c ctl/diff/noise.h \

@@ -187,6 +187,21 @@ static const struct verb VERBS[] = {
 	 "        20 ms before the trigger, --from=20ms 20 ms behind the begin of the trace.\n"
 	 "        --function shows calls of these functions and what they call, --depth=1 only\n"
 	 "        the outermost calls shown. --last shows the last N, --limit the first N.\n"},
+	{"branches", cmd_listing,
+	 "  branches [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "           [--function=GLOB] [--image=GLOB] [--last=N|--limit=N] [--lines]\n"
+	 "           [--no-pager] [--symbols=DIR]... [--debuginfod] [--no-names]\n"
+	 "           [--sysroot=DIR] [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
+	 "        Show taken branches, one a line: when, which CPU and thread, which kind, from\n"
+	 "        where and to where; and gaps in their places. --function and --image show\n"
+	 "        branches from or to such code. --last shows the last N, --limit the first N.\n"},
+	{"insns", cmd_listing,
+	 "  insns [--syntax=att|intel] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N]\n"
+	 "        [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--last=N|--limit=N] [--lines]\n"
+	 "        [--no-pager] [--symbols=DIR]... [--debuginfod] [--no-names] [--sysroot=DIR]\n"
+	 "        [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
+	 "        Show executed instructions, one a line, in AT&T syntax (--syntax=intel:\n"
+	 "        Intel's), with address, bytes and function; with --lines also the source line.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        Write a bundle as a perf.data, for `perf script --itrace=b' and `perf\n"

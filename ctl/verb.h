@@ -38,6 +38,8 @@ int cmd_info(struct settings *s, int argc, char **argv);
 int cmd_diff(struct settings *s, int argc, char **argv);
 int cmd_view(struct settings *s, int argc, char **argv);
 int cmd_calls(struct settings *s, int argc, char **argv);
+/* The verbs branches and insns. */
+int cmd_listing(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);
 /* The verbs functions, threads, processes, images, gaps, turns. */
 int cmd_tables(struct settings *s, int argc, char **argv);

@@ -43,6 +43,8 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/code/insn_private.h \
 	decoder/code/insn_quick.c \
 	decoder/code/insn_tables.c \
+	decoder/code/insn_text.c \
+	decoder/code/insn_text.h \
 	decoder/hot/node_rare.c \
 	decoder/hot/node_make.c \
 	decoder/hot/node_walk.c \

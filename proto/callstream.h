@@ -2,7 +2,7 @@
  * The call stream: what a decode of calls (WORKER_VIEW_CALLS) writes and ptsnapctl reads, for
  * indented calls, exports and the page.
  *
- * The stream is text, one item a line, fields separated by tabs. It begins with CALLSTREAM_HEAD and
+ * The stream is text, one item a line (proto/fields.h). It begins with CALLSTREAM_HEAD and
  * ends with CALLSTREAM_END; a stream without an end was cut off. Neither side keeps more than open
  * frames and definitions: memory does not grow with the length of the trace.
  *

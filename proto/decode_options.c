@@ -18,7 +18,11 @@ bool decode_options_are_sound(const struct decode_options *o)
 	if (o->has_only_uid && (o->view != WORKER_VIEW_REPORT || skims || o->repeat > 0 ||
 				o->gap > 0 || o->keep || o->has_deadline))
 		return false;
-	if (o->lines && ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_CALLS) || skims))
+	if (o->lines && ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_CALLS &&
+			  !decode_is_listing(o)) ||
+			 skims))
+		return false;
+	if (decode_is_listing(o) && (skims || o->show & WORKER_SHOW_PTXED))
 		return false;
 	if (skims)
 		return (sums || o->view == WORKER_VIEW_BRANCHES) && o->repeat == 0 &&

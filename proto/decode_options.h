@@ -61,6 +61,9 @@ enum worker_view {
  * of the packet that decided the branch. Lines also name their thread, and gaps, even if the trace
  * has a single thread. */
 #define WORKER_SHOW_PLACES (UINT64_C(1) << 46)
+/* --view=branches and --view=insns as an execution stream (proto/execstream.h). */
+#define WORKER_SHOW_STREAM (UINT64_C(1) << 47)
+#define WORKER_SHOW_INTEL  (UINT64_C(1) << 48) /* its instructions in Intel's syntax, not AT&T's */
 
 /* A skim, instead of a decode: a map of the trace from packets alone. */
 enum worker_skim {
@@ -108,7 +111,7 @@ struct decode_options {
 	uint32_t keep;
 	/* Flag: read no symbol tables and perf maps, which are most of what strangers can write. */
 	uint32_t no_symbols;
-	uint32_t lines; /* flag; report, calls: add source lines and inlined functions, by DWARF */
+	uint32_t lines; /* flag; report, calls, streams: add source lines, by DWARF */
 	uint32_t debug; /* flag: somebody answers WORKER_DEBUG */
 	/* Flag; report: show only processes that certainly belong to user only_uid
 	 * (decoder/worker/replay). */
@@ -117,11 +120,18 @@ struct decode_options {
 };
 _Static_assert(sizeof(struct decode_options) == 112, "has no padding");
 
+/* Whether the view that O asks for is an execution stream. */
+static inline bool decode_is_listing(const struct decode_options *o)
+{
+	return (o->view == WORKER_VIEW_BRANCHES || o->view == WORKER_VIEW_INSNS) &&
+	       (o->show & WORKER_SHOW_STREAM) != 0;
+}
+
 /* Whether the view that O asks for has names of functions. */
 static inline bool decode_has_names(const struct decode_options *o)
 {
 	return o->view == WORKER_VIEW_REPORT || o->view == WORKER_VIEW_CALLS ||
-	       o->skim != WORKER_SKIM_NONE;
+	       o->skim != WORKER_SKIM_NONE || decode_is_listing(o);
 }
 
 /* Whether all values are valid and go together. To be called before options of another process are

@@ -12,6 +12,8 @@ proto_libptproto_a_SOURCES = \
 	proto/callstream.c proto/callstream.h \
 	proto/channel.c proto/channel.h \
 	proto/decode_options.c proto/decode_options.h \
+	proto/execstream.c proto/execstream.h \
+	proto/fields.c proto/fields.h \
 	proto/json.c proto/json.h \
 	proto/bundle/kept.c proto/bundle/kept.h \
 	proto/bundle/label.c proto/bundle/label.h \

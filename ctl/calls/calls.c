@@ -185,6 +185,8 @@ static void set_request(struct decode_request *q, const struct calls_source *sou
 	decode_request_init(q, source->settings);
 	q->options.view = view;
 	q->options.report_limit = 0;
+	q->options.show = source->show;
+	q->options.lines = source->lines;
 	q->options.no_symbols = source->no_names;
 	q->options.debug = !source->no_names;
 	q->options.threads = source->threads;

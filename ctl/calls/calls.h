@@ -37,6 +37,8 @@ struct calls_source {
 	bool no_names;	  /* read no symbol tables */
 	uint64_t memory;  /* of the decoder; 0: the usual limit */
 	uint32_t threads; /* of the decoder; 0: one for each CPU */
+	uint64_t show;	  /* WORKER_SHOW_*, of a view that is lines */
+	bool lines;	  /* with source lines */
 	/* Is handed the bundle (borrowed) before the decode; NULL: not needed. 0; another value is
 	 * the result of the reading. */
 	int (*opened)(void *userdata, int bundle_fd);

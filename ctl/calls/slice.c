@@ -156,15 +156,22 @@ static uint64_t resolve(const struct slice_time *t, const struct callstream_item
 	return __builtin_add_overflow(head->time, t->ns, &ns) ? UINT64_MAX : ns;
 }
 
+int slice_span(const struct slice *s, const struct callstream_item *head, uint64_t *ret_from,
+	       uint64_t *ret_to)
+{
+	uint64_t end = head->time + head->width;
+
+	*ret_from = MAX_OF(resolve(&s->from, head, head->time), head->time);
+	*ret_to = MIN_OF(resolve(&s->to, head, end), end);
+	/* A trace may be a moment; only what the user gave can be empty. */
+	return *ret_from > *ret_to || (*ret_from == *ret_to && head->width > 0) ? -EINVAL : 0;
+}
+
 static int take_head(struct slicer *s, const struct callstream_item *item)
 {
 	struct callstream_item head = *item;
-	uint64_t end = item->time + item->width;
 
-	s->from = MAX_OF(resolve(&s->slice->from, item, item->time), item->time);
-	s->to = MIN_OF(resolve(&s->slice->to, item, end), end);
-	/* A trace may be a moment; only what the user gave can be empty. */
-	if (s->from > s->to || (s->from == s->to && item->width > 0))
+	if (slice_span(s->slice, item, &s->from, &s->to) < 0)
 		return -EINVAL;
 	head.time = s->from;
 	head.width = s->to - s->from;

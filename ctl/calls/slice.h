@@ -41,6 +41,11 @@ void slice_option_table(struct option to[static SLICE_OPTIONS], int first);
 int slice_option_take(struct slice *s, size_t index, const char *value);
 bool slice_is_given(const struct slice *s);
 
+/* The span of time of S in a stream with this head. 0, or -EINVAL: its begin is not before its
+ * end. */
+int slice_span(const struct slice *s, const struct callstream_item *head, uint64_t *ret_from,
+	       uint64_t *ret_to);
+
 /* --- Slicing --- */
 
 struct slicer;

@@ -4,6 +4,7 @@
 #include "ctl/show/pager.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,4 +79,48 @@ bool pager_show(const char *text, size_t size)
 		;
 	sigaction(SIGINT, &before, NULL);
 	return pid > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) >= SHELL_CANNOT);
+}
+
+void pager_begin(struct pager *p)
+{
+	const char *command = pager_choose(getenv("PTSNAP_PAGER"), getenv("PAGER"));
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	int ends[2];
+
+	*p = (struct pager){0};
+	if (!command || pipe(ends) < 0)
+		return;
+	fflush(stdout);
+	p->before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	p->pid = p->before < 0 ? -1 : fork();
+	if (p->pid == 0)
+		run_pager(command, ends[0], ends[1]);
+	close(ends[0]);
+	if (p->pid > 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		/* Ctrl-C is the pager's, which may also end early. */
+		sigaction(SIGINT, &ignore, &p->interrupt);
+		sigaction(SIGPIPE, &ignore, &p->pipe);
+	} else {
+		close_fd(p->before);
+		p->pid = 0;
+	}
+	close(ends[1]);
+}
+
+void pager_end(struct pager *p)
+{
+	int status;
+
+	if (p->pid == 0)
+		return;
+	fflush(stdout);
+	clearerr(stdout);
+	dup2(p->before, STDOUT_FILENO);
+	close(p->before);
+	while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	sigaction(SIGINT, &p->interrupt, NULL);
+	sigaction(SIGPIPE, &p->pipe, NULL);
+	p->pid = 0;
 }

@@ -434,6 +434,11 @@ void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct 
 	*ret_timing = f->timing;
 }
 
+uint8_t flow_run_mode(const struct flow *f)
+{
+	return f->out.run_mode;
+}
+
 size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
 {
 	uint64_t ip = start_ip;

@@ -239,6 +239,9 @@ const struct flow_stats *flow_get_stats(const struct flow *f);
  * the newest batch. Returns how many it gave (N, unless the code is gone). */
 size_t flow_run(struct flow *f, uint64_t start, size_t n, uint64_t *ret_ips);
 
+/* The mode of the runs of the newest batch: enum insn_mode. */
+uint8_t flow_run_mode(const struct flow *f);
+
 /* With flow_config.steps: the nodes of its steps (decoder/hot/nodes.h); NULL: there are none. */
 struct nodes;
 const struct nodes *flow_nodes(const struct flow *f);

@@ -132,6 +132,8 @@ static int write_result(struct decode_job *job)
 {
 	const struct decode_options *options = job->options;
 
+	if (job->listing)
+		return listing_end(job->listing);
 	switch (options->view) {
 	case WORKER_VIEW_REPORT:
 		tally_end(&job->d->tally);
@@ -143,6 +145,14 @@ static int write_result(struct decode_job *job)
 	case WORKER_VIEW_CALLS: return calltree_end(job->calls, &job->d->gaps, job->recording);
 	default: return views_end(&job->views);
 	}
+}
+
+static void write_recording(struct decode_job *job, enum fault fault, uint64_t count)
+{
+	if (job->listing)
+		listing_recording(job->listing, fault, count);
+	else
+		views_recording(&job->views, fault, count);
 }
 
 /* Adds what is missing without a place in a trace. BEGIN as in gaps_add_recording(). */
@@ -162,8 +172,7 @@ static int add_recording(struct decode_job *job, const uint64_t *begin)
 				       d->window.limited && !d->window.complete);
 	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
 		if (d->gaps.counts[i] > before.counts[i])
-			views_recording(&job->views, (enum fault)i,
-					d->gaps.counts[i] - before.counts[i]);
+			write_recording(job, (enum fault)i, d->gaps.counts[i] - before.counts[i]);
 	return r;
 }
 
@@ -250,9 +259,13 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 		r = views_begin(&job->views, replay, plain);
 	if (r == 0 && job->options->view == WORKER_VIEW_CALLS)
 		r = calltree_new(job->options, replay, &d.tally, &job->views.lines, &job->calls);
+	if (r == 0 && decode_is_listing(job->options))
+		r = listing_new(job->options, replay, &d.tally.functions, &job->views.lines,
+				&job->listing);
 	if (r == 0)
 		r = run(job);
 	calltree_freep(&job->calls);
+	listing_freep(&job->listing);
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
 	free(job->passes);

@@ -7,6 +7,7 @@
 #include "decoder/worker/calltree/calltree.h"
 #include "decoder/worker/count/decoded.h"
 #include "decoder/worker/decode.h"
+#include "decoder/worker/listing/listing.h"
 #include "decoder/worker/view/views.h"
 
 /* One request while it is decoded. */
@@ -16,6 +17,7 @@ struct decode_job {
 	const struct decode_sink *sink;
 	struct views views;	   /* if the view is lines */
 	struct calltree *calls;	   /* owned; if the view is calls */
+	struct listing *listing;   /* owned; if the view is an execution stream */
 	size_t recording;	   /* the gaps from this number on have no place in a trace */
 	struct stopwatch *passes;  /* owned; NULL: no times were asked for */
 	uint64_t until;		   /* when a round is given up: ns since the request */

@@ -91,6 +91,8 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 	struct tally_counters *counters;
 	int r;
 
+	if (job->listing)
+		return listing_stretch(job->listing, s);
 	switch (job->options->view) {
 	case WORKER_VIEW_REPORT:
 		r = tally_stretch(&d->tally, s);
@@ -126,6 +128,8 @@ static int exclude(struct decode_job *job, const struct replay_stretch *s)
 	none.offset = s->n_items > 0 ? s->items[0].offset : gap->offset;
 	none.tsc_lo = s->n_items > 0 ? s->items[0].tsc_lo : gap->tsc_lo;
 	views_left_out(&job->views, FAULT_EXCLUDED);
+	if (job->listing)
+		listing_left_out(job->listing, s->cpu, FAULT_EXCLUDED);
 	if (job->calls)
 		r = calltree_left_out(job->calls, s);
 	first = d->gaps.n;

@@ -27,6 +27,8 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/tally_quick.c \
 	decoder/worker/count/tally_steps.c \
 	decoder/worker/count/tally_waits.c \
+	decoder/worker/listing/listing.c decoder/worker/listing/listing.h \
+	decoder/worker/listing/listing_places.c decoder/worker/listing/listing_private.h \
 	decoder/worker/replay/contexts.c \
 	decoder/worker/replay/cpu_replay.c \
 	decoder/worker/replay/permit.c decoder/worker/replay/permit.h \
@@ -74,6 +76,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/view/lines.c \
 	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
 	decoder/worker/view/pevent_record.c \
+	decoder/worker/view/stream_time.c decoder/worker/view/stream_time.h \
 	decoder/worker/view/track.c \
 	decoder/worker/view/views.c decoder/worker/view/views.h \
 	decoder/worker/view/views_events.c \

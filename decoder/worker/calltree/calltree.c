@@ -79,7 +79,7 @@ static void book(struct calltree_thread *t, uint64_t insns)
 }
 
 static struct callstream_item line_at(struct calltree *c, struct calltree_thread *t,
-				      enum callstream_kind kind, const struct calltree_when *when)
+				      enum callstream_kind kind, const struct stream_when *when)
 {
 	struct callstream_item item = {
 		.kind = kind,
@@ -94,7 +94,7 @@ static struct callstream_item line_at(struct calltree *c, struct calltree_thread
 }
 
 static int begin_frame(struct calltree *c, struct calltree_thread *t, uint32_t function,
-		       enum callstream_begin how, const struct calltree_when *when)
+		       enum callstream_begin how, const struct stream_when *when)
 {
 	struct calltree_frame frame = {.hidden = depth(t) + t->dropped >= CALLTREE_MAX_DEPTH};
 	struct callstream_item item;
@@ -115,7 +115,7 @@ static int begin_frame(struct calltree *c, struct calltree_thread *t, uint32_t f
 }
 
 static void end_frame(struct calltree *c, struct calltree_thread *t, enum callstream_end how,
-		      const struct calltree_when *when)
+		      const struct stream_when *when)
 {
 	struct callstream_item item;
 	const struct calltree_frame *frame;
@@ -132,7 +132,7 @@ static void end_frame(struct calltree *c, struct calltree_thread *t, enum callst
 
 /* The kernel, if it is not traced, is left. */
 static void end_kernel(struct calltree *c, struct calltree_thread *t, enum callstream_end how,
-		       const struct calltree_when *when)
+		       const struct stream_when *when)
 {
 	if (t->kernel)
 		end_frame(c, t, how, when);
@@ -141,7 +141,7 @@ static void end_kernel(struct calltree *c, struct calltree_thread *t, enum calls
 
 /* The frames of which only the number is known. */
 static void end_dropped(struct calltree *c, struct calltree_thread *t, enum callstream_end how,
-			const struct calltree_when *when)
+			const struct stream_when *when)
 {
 	for (; t->dropped > 0; t->dropped--) {
 		struct callstream_item item = line_at(c, t, CALLSTREAM_FINISH, when);
@@ -165,8 +165,7 @@ static struct calltree_thread *thread_of(struct calltree *c)
 }
 
 /* When the thread's last branch happened; before the first one: when the item at hand does. */
-static const struct calltree_when *when_of(const struct calltree *c,
-					   const struct calltree_thread *t)
+static const struct stream_when *when_of(const struct calltree *c, const struct calltree_thread *t)
 {
 	return t->last.lo != 0 ? &t->last : &c->now;
 }
@@ -186,7 +185,7 @@ static int on_begin(void *userdata, struct tally_counters *counters, enum tally_
 {
 	struct calltree *c = userdata;
 	struct calltree_thread *t = thread_of(c);
-	const struct calltree_when *when = when_of(c, t);
+	const struct stream_when *when = when_of(c, t);
 	enum callstream_begin begin = CALLSTREAM_FOUND;
 	uint32_t function;
 	int r = calltree_define_function(c, counters->function, &function);
@@ -208,7 +207,7 @@ static int on_end(void *userdata, struct tally_counters *counters, enum tally_en
 {
 	struct calltree *c = userdata;
 	struct calltree_thread *t = thread_of(c);
-	const struct calltree_when *when = when_of(c, t);
+	const struct stream_when *when = when_of(c, t);
 
 	end_kernel(c, t, ENDS[how], when);
 	book(t, counters->insns);
@@ -233,7 +232,7 @@ static void put_mark(struct calltree *c, const struct replay_stretch *s,
 		     const struct flow_item *item)
 {
 	const struct flow_mark *mark = &s->marks[item->mark - s->first_mark];
-	struct calltree_when when = calltree_when(c, s->cpu, mark->tsc_lo, mark->tsc_hi);
+	struct stream_when when = stream_time_when(&c->time, s->cpu, mark->tsc_lo, mark->tsc_hi);
 	struct calltree_thread *t = s->thread && item->to != 0 ? thread_of(c) : NULL;
 	uint32_t cpu = calltree_cpu(c, s->cpu);
 
@@ -270,7 +269,7 @@ static int on_before(void *userdata, struct tally_counters *counters,
 	}
 	/* Many branches share a time. */
 	if (c->now_cpu != s->cpu || c->now_lo != item->tsc_lo || c->now_hi != item->tsc_hi)
-		c->now = calltree_when(c, s->cpu, item->tsc_lo, item->tsc_hi);
+		c->now = stream_time_when(&c->time, s->cpu, item->tsc_lo, item->tsc_hi);
 	c->now_cpu = s->cpu;
 	c->now_lo = item->tsc_lo;
 	c->now_hi = item->tsc_hi;
@@ -338,19 +337,19 @@ static void open_cpu(struct calltree *c, size_t index, enum fault fault, uint64_
 }
 
 /* When ITEM of S happened; a walk: when it ended. */
-static struct calltree_when when_of_item(const struct calltree *c, const struct replay_stretch *s,
-					 const struct flow_item *item)
+static struct stream_when when_of_item(const struct calltree *c, const struct replay_stretch *s,
+				       const struct flow_item *item)
 {
 	const struct flow_walk *w;
 	const struct flow_time *last;
 
 	if (item->kind != FLOW_STEPS)
-		return calltree_when(c, s->cpu, item->tsc_lo, item->tsc_hi);
+		return stream_time_when(&c->time, s->cpu, item->tsc_lo, item->tsc_hi);
 	w = &s->batch->walks[item->walk];
 	if (w->n_times == 0)
-		return calltree_when(c, s->cpu, w->before, UINT64_MAX);
+		return stream_time_when(&c->time, s->cpu, w->before, UINT64_MAX);
 	last = &s->batch->times[w->first_time + w->n_times - 1];
-	return calltree_when(c, s->cpu, last->lo, last->hi);
+	return stream_time_when(&c->time, s->cpu, last->lo, last->hi);
 }
 
 /* Code of which nobody can say, or may be told, whose it is. */
@@ -358,7 +357,7 @@ static int skip(struct calltree *c, const struct replay_stretch *s, enum fault f
 {
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
-		struct calltree_when when;
+		struct stream_when when;
 
 		if (item->kind == FLOW_MARK && fault == FAULT_THREAD_UNCERTAIN)
 			put_mark(c, s, item);
@@ -377,15 +376,16 @@ static int skip(struct calltree *c, const struct replay_stretch *s, enum fault f
  * turn. */
 static void write_edges(struct calltree *c, const struct replay_stretch *s)
 {
-	struct calltree_when when = when_of_item(c, s, &s->items[0]);
+	struct stream_when when = when_of_item(c, s, &s->items[0]);
 	uint32_t cpu = s->cpu < c->replay->turns.n_cpus ? (uint32_t)s->cpu : CALLTREE_NONE;
 	const struct turns_cpu *turns = cpu == CALLTREE_NONE ? NULL : &c->replay->turns.cpus[cpu];
 	struct calltree_thread *t = thread_of(c);
 
 	if (turns && turns->n > 0 && when.lo != 0) {
-		size_t turn = turns_at(turns, when.lo - (uint64_t)c->offset);
+		size_t turn = turns_at(turns, when.lo - (uint64_t)c->time.offset);
 
-		calltree_edges_all(c, MIN_OF(calltree_ns(c, turns->list[turn].since), when.lo));
+		calltree_edges_all(
+			c, MIN_OF(stream_time_ns(&c->time, turns->list[turn].since), when.lo));
 	}
 	calltree_edges_until(c, t, when.lo);
 	calltree_edges_on(c, t);
@@ -425,10 +425,11 @@ int calltree_left_out(struct calltree *c, const struct replay_stretch *s)
 
 static void end_thread(struct calltree *c, struct calltree_thread *t)
 {
-	uint64_t end = t->thread->end == SPACE_NOW ? c->last : calltree_ns(c, t->thread->end);
-	struct calltree_when when;
+	uint64_t end = t->thread->end == SPACE_NOW ? c->time.last
+						   : stream_time_ns(&c->time, t->thread->end);
+	struct stream_when when;
 
-	when.lo = when.hi = MIN_OF(MAX_OF(end, t->time), MAX_OF(c->last, t->time));
+	when.lo = when.hi = MIN_OF(MAX_OF(end, t->time), MAX_OF(c->time.last, t->time));
 	end_gap(c, t, when.lo);
 	while (depth(t) > 0)
 		end_frame(c, t, CALLSTREAM_OPEN, &when);
@@ -440,7 +441,8 @@ static void put_recording(struct calltree *c, const struct gaps *gaps, size_t fi
 {
 	for (size_t i = first; i < gaps->n; i++) {
 		const struct gap *g = &gaps->list[i];
-		uint64_t time = calltree_ns(c, g->time_ns), until = calltree_ns(c, g->until_ns);
+		uint64_t time = stream_time_ns(&c->time, g->time_ns),
+			 until = stream_time_ns(&c->time, g->until_ns);
 
 		if (time == 0)
 			continue;
@@ -451,7 +453,7 @@ static void put_recording(struct calltree *c, const struct gaps *gaps, size_t fi
 
 int calltree_end(struct calltree *c, const struct gaps *gaps, size_t first)
 {
-	uint64_t trigger = calltree_ns(c, c->replay->manifest->perf_ns);
+	uint64_t trigger = c->time.trigger;
 
 	for (size_t i = 0; i < c->replay->manifest->n_cpus; i++)
 		settle_cpu(c, i, 0);
@@ -477,23 +479,6 @@ int calltree_end(struct calltree *c, const struct gaps *gaps, size_t first)
 
 /* --- Making --- */
 
-/* The traces' first and last time, as far as it is known before they are decoded. */
-static void set_times(struct calltree *c)
-{
-	const struct manifest *m = c->replay->manifest;
-	uint64_t last = 0;
-
-	if (m->monotonic_ns != MANIFEST_ABSENT && m->perf_ns != MANIFEST_ABSENT)
-		c->offset = (int64_t)(m->monotonic_ns - m->perf_ns);
-	for (size_t i = 0; i < m->n_cpus; i++)
-		if (m->cpus[i].stop_ns != MANIFEST_ABSENT)
-			last = MAX_OF(last, m->cpus[i].stop_ns);
-	if (last == 0 && m->perf_ns != MANIFEST_ABSENT)
-		last = m->perf_ns;
-	c->first = calltree_ns(c, c->replay->begin_ns);
-	c->last = MAX_OF(calltree_ns(c, last), c->first);
-}
-
 int calltree_new(const struct decode_options *options, const struct replay *replay,
 		 struct tally *tally, struct lines *lines, struct calltree **ret)
 {
@@ -512,7 +497,7 @@ int calltree_new(const struct decode_options *options, const struct replay *repl
 	c->ratios = calloc(n + 1, sizeof(*c->ratios));
 	if (!c->line || !c->cpus || !c->ratios)
 		return -ENOMEM;
-	set_times(c);
+	c->time = stream_time_of(replay);
 	if (calltree_edges_load(c) < 0)
 		return -ENOMEM;
 	calltree_head(c);

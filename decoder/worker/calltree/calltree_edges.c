@@ -80,19 +80,20 @@ static bool is_shown(const struct calltree *c, const struct timeline_turn *turn)
 static int add_turn(struct calltree *c, size_t *capacity, uint32_t cpu, size_t index,
 		    const struct timeline_turn *turn)
 {
-	uint64_t since = MAX_OF(calltree_ns(c, turn->since), c->first);
-	uint64_t until = turn->until == SPACE_NOW ? UINT64_MAX : calltree_ns(c, turn->until);
+	uint64_t since = MAX_OF(stream_time_ns(&c->time, turn->since), c->time.first);
+	uint64_t until =
+		turn->until == SPACE_NOW ? UINT64_MAX : stream_time_ns(&c->time, turn->until);
 	uint32_t thread;
 	int r;
 
-	if (until <= c->first || since > c->last)
+	if (until <= c->time.first || since > c->time.last)
 		return 0;
 	r = calltree_find(c, turn->thread, &thread);
 	if (r < 0 || ARRAY_RESERVE(c->edges, *capacity, c->n_edges + 2) < 0)
 		return -ENOMEM;
 	c->edges[c->n_edges++] = (struct calltree_edge){
 		.time = since, .thread = thread, .cpu = cpu, .next = CALLTREE_NONE, .on = true};
-	if (until <= c->last)
+	if (until <= c->time.last)
 		c->edges[c->n_edges++] =
 			(struct calltree_edge){.time = until,
 					       .thread = thread,

@@ -10,24 +10,6 @@
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/symbols/symbols.h"
 
-uint64_t calltree_ns(const struct calltree *c, uint64_t perf_ns)
-{
-	return perf_ns == MANIFEST_ABSENT || perf_ns == 0 ? 0 : perf_ns + (uint64_t)c->offset;
-}
-
-struct calltree_when calltree_when(const struct calltree *c, size_t cpu, uint64_t lo, uint64_t hi)
-{
-	const struct tscmap *clock = &c->replay->clocks[cpu];
-	struct calltree_when ret;
-
-	ret.lo = lo == 0 ? 0 : calltree_ns(c, tscmap_ns(clock, lo));
-	ret.hi = hi == UINT64_MAX || !clock->known ? c->last : calltree_ns(c, tscmap_ns(clock, hi));
-	if (ret.lo == 0)
-		ret.lo = MIN_OF(c->first, ret.hi);
-	ret.hi = MAX_OF(ret.lo, ret.hi);
-	return ret;
-}
-
 uint32_t calltree_cpu(const struct calltree *c, size_t index)
 {
 	uint32_t cpu = c->replay->manifest->cpus[index].cpu;
@@ -42,12 +24,11 @@ void calltree_put(struct calltree *c, const struct callstream_item *item)
 
 void calltree_head(struct calltree *c)
 {
-	calltree_put(c, &(struct callstream_item){
-				.kind = CALLSTREAM_HEAD,
-				.version = CALLSTREAM_VERSION,
-				.time = c->first,
-				.width = c->last - c->first,
-				.value = calltree_ns(c, c->replay->manifest->perf_ns)});
+	calltree_put(c, &(struct callstream_item){.kind = CALLSTREAM_HEAD,
+						  .version = CALLSTREAM_VERSION,
+						  .time = c->time.first,
+						  .width = c->time.last - c->time.first,
+						  .value = c->time.trigger});
 }
 
 uint32_t calltree_define_thread(struct calltree *c, struct calltree_thread *t)

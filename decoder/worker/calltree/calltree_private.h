@@ -5,15 +5,11 @@
 #pragma once
 
 #include "decoder/worker/calltree/calltree.h"
+#include "decoder/worker/view/stream_time.h"
 #include "proto/base.h"
 #include "proto/callstream.h"
 
 #define CALLTREE_NONE UINT32_MAX
-
-/* An interval of time in ns, as in the stream. LO 0: not known. */
-struct calltree_when {
-	uint64_t lo, hi;
-};
 
 struct calltree_frame {
 	uint64_t insns; /* executed in the frame itself */
@@ -39,9 +35,9 @@ struct calltree_thread {
 	struct calltree_frame *frames;
 	size_t capacity;
 	uint64_t begin, end, dropped;
-	uint64_t insns;		   /* the thread's, when they were given to a frame last */
-	struct calltree_when last; /* when its last branch happened */
-	uint8_t last_kind;	   /* of that branch: enum flow_kind */
+	uint64_t insns;		 /* the thread's, when they were given to a frame last */
+	struct stream_when last; /* when its last branch happened */
+	uint8_t last_kind;	 /* of that branch: enum flow_kind */
 	uint64_t last_to;
 	uint32_t cpu; /* where it ran last */
 	struct calltree_gap gap;
@@ -76,21 +72,16 @@ struct calltree {
 	uint32_t threads_defined;
 	struct calltree_gap *cpus; /* gaps of nobody, by CPU of the manifest */
 	uint32_t *ratios;	   /* the newest by CPU; 0: not known */
-	uint64_t first, last;	   /* of the traces; 0: not known */
-	int64_t offset;		   /* CLOCK_MONOTONIC less the perf clock */
-	uint32_t thread;	   /* of the stretch at hand: index */
-	struct calltree_when now;  /* of the item at hand, */
-	uint64_t now_lo, now_hi;   /* made of this interval of the TSC */
-	size_t now_cpu;		   /* on this CPU; SIZE_MAX: of no item */
+	struct stream_time time;
+	uint32_t thread;	 /* of the stretch at hand: index */
+	struct stream_when now;	 /* of the item at hand, */
+	uint64_t now_lo, now_hi; /* made of this interval of the TSC */
+	size_t now_cpu;		 /* on this CPU; SIZE_MAX: of no item */
 	uint64_t frames, cut;
 };
 
 /* --- calltree_lines.c --- */
 
-/* V in the time of the stream; perf ns; MANIFEST_ABSENT gives 0. */
-uint64_t calltree_ns(const struct calltree *c, uint64_t perf_ns);
-/* The interval [LO, HI] of the TSC on CPU number INDEX. */
-struct calltree_when calltree_when(const struct calltree *c, size_t cpu, uint64_t lo, uint64_t hi);
 /* The number of CPU number INDEX. */
 uint32_t calltree_cpu(const struct calltree *c, size_t index);
 void calltree_put(struct calltree *c, const struct callstream_item *item);

@@ -84,10 +84,8 @@ static int write_branches(struct lines *l, const struct replay_stretch *s, uint6
 	return l->error;
 }
 
-/* Calls FN with the addresses of the run of ITEM, CHUNK at a time. False: not all of them are known
- * any more, for want of memory. */
-static bool each_chunk(const struct replay_stretch *s, const struct flow_item *item,
-		       void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
+bool views_each_run(const struct replay_stretch *s, const struct flow_item *item,
+		    void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
 {
 	uint64_t ips[CHUNK], start = item->start;
 	size_t left = item->insns, skip = 0;
@@ -119,7 +117,7 @@ static void write_ips(void *userdata, const uint64_t *ips, size_t n)
 int views_insns(struct lines *l, const struct replay_stretch *s)
 {
 	for (size_t i = 0; i < s->n_items; i++) {
-		if (!each_chunk(s, &s->items[i], write_ips, l) && l->error == 0)
+		if (!views_each_run(s, &s->items[i], write_ips, l) && l->error == 0)
 			l->error = -ENOMEM;
 		if (s->items[i].kind == FLOW_GAP)
 			write_gap(l, fault_of(s, &s->items[i]));
@@ -150,7 +148,7 @@ int views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch 
 	struct hashes hashes = {*cpu, *thread, *cpu == *thread};
 
 	for (size_t i = 0; i < s->n_items; i++)
-		if (!each_chunk(s, &s->items[i], hash_ips, &hashes))
+		if (!views_each_run(s, &s->items[i], hash_ips, &hashes))
 			return -ENOMEM;
 	*cpu = hashes.cpu;
 	*thread = hashes.same ? hashes.cpu : hashes.thread;
@@ -241,8 +239,9 @@ static bool tells_gaps(const struct views *v)
 {
 	const uint32_t view = v->options->view;
 
-	return !v->ptxed && (view == WORKER_VIEW_BRANCHES || view == WORKER_VIEW_INSNS ||
-			     view == WORKER_VIEW_EVENTS);
+	return !v->ptxed && !(v->options->show & WORKER_SHOW_STREAM) &&
+	       (view == WORKER_VIEW_BRANCHES || view == WORKER_VIEW_INSNS ||
+		view == WORKER_VIEW_EVENTS);
 }
 
 void views_left_out(struct views *v, enum fault fault)

@@ -9,7 +9,8 @@
  * views.c writes branches and instructions and chooses the view; views_events.c events;
  * views_packets.c packets; views_ptxed.c and views_ptxed_text.c ptxed's lines. pevent.c shows
  * sideband records as libipt's tools do, pevent_record.c reads one of them. track.c reads packets
- * beside the items. lines.c is the buffered output of all views, and of skim.
+ * beside the items. stream_time.c has the times of streams for ptsnapctl. lines.c is the buffered
+ * output of all views, and of skim.
  *
  * Decisions that govern the room:
  * - Views write while they decode. They keep no lines and no list that grows with the trace.
@@ -117,6 +118,10 @@ void views_left_out(struct views *v, enum fault fault);
 /* Behind the last stretch: COUNT times the recording has FAULT, which is no place in a trace. */
 void views_recording(struct views *v, enum fault fault, uint64_t count);
 
+/* Calls FN with the addresses of the run of ITEM, some at a time. False: not all of them are known
+ * any more, for want of memory. */
+bool views_each_run(const struct replay_stretch *s, const struct flow_item *item,
+		    void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata);
 /* Writes one line for each executed instruction, and "# gap KIND" at each gap. 0 or the sticky
  * error of L; -ENOMEM: not all instructions of a run could be found again. */
 int views_insns(struct lines *l, const struct replay_stretch *s);

@@ -115,3 +115,7 @@ tests_unit_ctl_diff_test_diff_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/calls/test_source
 tests_unit_ctl_calls_test_source_SOURCES = tests/unit/ctl/calls/test_source.c
 tests_unit_ctl_calls_test_source_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/listing/test_listing
+tests_unit_ctl_listing_test_listing_SOURCES = tests/unit/ctl/listing/test_listing.c
+tests_unit_ctl_listing_test_listing_LDADD = $(ctl_test_libs)

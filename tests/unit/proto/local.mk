@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/proto/test_bytes \
 	tests/unit/proto/test_callstream \
 	tests/unit/proto/test_channel \
+	tests/unit/proto/test_execstream \
 	tests/unit/capture/emu/machine/test_emuoffer \
 	tests/unit/capture/emu/machine/test_emuring \
 	tests/unit/proto/test_json \
@@ -39,6 +40,8 @@ tests_unit_proto_test_bytes_SOURCES = tests/unit/proto/test_bytes.c
 tests_unit_proto_test_bytes_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_callstream_SOURCES = tests/unit/proto/test_callstream.c
 tests_unit_proto_test_callstream_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_execstream_SOURCES = tests/unit/proto/test_execstream.c
+tests_unit_proto_test_execstream_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_channel_SOURCES = tests/unit/proto/test_channel.c
 tests_unit_proto_test_channel_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_capture_emu_machine_test_emuoffer_SOURCES = tests/unit/capture/emu/machine/test_emuoffer.c

@@ -2,6 +2,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/test_ask \
 	tests/unit/decoder/worker/test_ask_debug \
 	tests/unit/decoder/worker/calltree/test_calltree \
+	tests/unit/decoder/worker/listing/test_listing \
 	tests/unit/decoder/worker/count/test_calls \
 	tests/unit/decoder/worker/test_deadline \
 	tests/unit/decoder/worker/replay/test_dumps \
@@ -60,6 +61,9 @@ tests_unit_decoder_worker_test_ask_debug_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_calltree_test_calltree_SOURCES = \
 	tests/unit/decoder/worker/calltree/test_calltree.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_calltree_test_calltree_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_listing_test_listing_SOURCES = \
+	tests/unit/decoder/worker/listing/test_listing.c $(TEST_WORKER_MADE)
+tests_unit_decoder_worker_listing_test_listing_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_count_test_calls_SOURCES = tests/unit/decoder/worker/count/test_calls.c
 tests_unit_decoder_worker_count_test_calls_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_deadline_SOURCES = tests/unit/decoder/worker/test_deadline.c \
