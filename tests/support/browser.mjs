@@ -86,7 +86,7 @@ export class Browser {
 			{ expression, returnByValue: true, awaitPromise: true });
 
 		if (exceptionDetails)
-			throw new Error(`${expression}: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
+			throw new Error(`${expression.slice(0, 300)}: ${exceptionDetails.exception?.description ?? exceptionDetails.text}`);
 		return result.value;
 	}
 

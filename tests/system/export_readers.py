@@ -1,4 +1,5 @@
-"""Opens exports with their readers: protoc, callgrind_annotate, sqlite3, and Python's json and csv.
+"""Opens exports with their readers: protoc, callgrind_annotate, sqlite3, go tool pprof, llvm-profgen, speedscope,
+and Python's json and csv.
 
 A stream of calls is made at random, with the names of a hostile program. What each reader finds must be what
 this file computes from the same stream: calls, instructions, time and time on a CPU of each function, turns,
@@ -342,6 +343,63 @@ def pprof(s, work):
         same(what, {k: v for k, v in seen.items() if v}, s.by_name(truth))
 
 
+def go_pprof(s, work):
+    """pprof itself, which must find the same numbers without our words for its format."""
+    with open(f"{work}/it.pb.gz", "wb") as f:
+        f.write(export(s, "pprof"))
+    for index, unit, truth in (("calls", "count", s.calls), ("instructions", "count", s.insns), ("cpu", "ns", s.cpu),
+                               ("wall", "ns", s.wall)):
+        run = subprocess.run(["go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", "-edgefraction=0",
+                              f"-sample_index={index}", f"-unit={unit}", f"{work}/it.pb.gz"], capture_output=True,
+                             env={**os.environ, "HOME": work, "PPROF_TMPDIR": work})
+        if run.returncode:
+            raise Failed(f"go tool pprof: {run.stderr.decode()[:300]}")
+        seen = Counter()
+        for line in run.stdout.decode().split("flat%   sum%", 1)[1].splitlines()[1:]:
+            flat, *_, name = line.split(maxsplit=5)
+            seen[name.removesuffix(" (inline)")] += int(re.sub("[^0-9]", "", flat))
+        same(index, {k: v for k, v in seen.items() if v}, s.by_name(truth))
+
+
+def speedscope_itself(_s, work):
+    """speedscope's own importer: its table of functions for a stream of one thread."""
+    s = Stream(1, threads=1, items=2000)
+    with open(f"{work}/it.json", "wb") as f:
+        f.write(export(s, "speedscope"))
+    here = os.path.dirname(os.path.abspath(__file__))
+    run = subprocess.run(["node", f"{here}/speedscope_reader.mjs", browser(), speedscope_directory(), f"{work}/it.json", work],
+                         capture_output=True, text=True)
+    if run.returncode:
+        raise Failed(f"speedscope: {run.stderr[:500]}")
+    seen, gap, truth = Counter(), s.gap_time(), s.by_name(s.wall)
+    for r in json.loads(run.stdout):
+        seen[r["name"]] += r["self"]
+    if "[gap]" not in seen or "[off CPU]" not in seen:
+        raise Failed(f"no gap or time without a CPU in {list(seen)}")
+    # speedscope takes the time of our own frames from the functions around them; its figures have two decimals.
+    if not gap or abs(sum(seen.values()) - sum(truth.values())) > sum(gap.values()) + 10 * len(seen):
+        raise Failed(f"{sum(seen.values())} ns instead of {sum(truth.values())}")
+    for name, ns in truth.items():
+        if seen[name] > ns + 20:
+            raise Failed(f"{name}: {seen[name]} ns of {ns}")
+    same("functions", set(seen) - {"[gap]", "[off CPU]"}, set(s.by_name(s.calls)))
+
+
+def browser():
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def speedscope_directory():
+    """The npm package: $PTSNAP_SPEEDSCOPE, or where npm has it for all."""
+    places = [os.environ.get("PTSNAP_SPEEDSCOPE"), "/usr/local/lib/node_modules/speedscope", "/usr/lib/node_modules/speedscope"]
+    return next((p for p in places if p and os.path.exists(f"{p}/dist/release/index.html")), None)
+
+
+def llvm_profgen():
+    return next(filter(None, map(shutil.which, ["llvm-profgen"] + [f"llvm-profgen-{n}" for n in range(30, 13, -1)])), None)
+
+
 def collapsed(s, _work):
     for form, truth in (("collapsed", s.cpu), ("collapsed=wall", s.wall), ("collapsed=insns", s.insns)):
         seen = Counter()
@@ -470,13 +528,45 @@ def brstack(_s, _work):
     same("branches", seen, expected)
 
 
-def recorded(work):
-    """A recorded program with threads: what the tables have is what the report has, and every format can be made."""
+def record(work):
+    """Records a program with threads: the module that did it, the program and the bundle."""
     sys.path.insert(0, f"{os.path.dirname(os.path.abspath(__file__))}/../scenario")
     common = importlib.import_module("common")
-    run = common.Recording(work, [f"{common.GUESTS}/guest_threads"], common.TIMING["cyc"], ["--emu-cpus=2"], aux="4M")
+    program = f"{common.GUESTS}/guest_threads"
+    run = common.Recording(work, [program], common.TIMING["cyc"], ["--emu-cpus=2"], aux="4M")
     run.record(0, 0)
-    bundle = run.bundles()[-1]
+    return common, program, run.bundles()[-1]
+
+
+def profgen(work):
+    """llvm-profgen finds branches of the program where it has the program's mapping; it leaves out those next to other files."""
+    common, program, bundle = record(work)
+    text = common.run([common.PTSNAPCTL, "export", "--format=brstack", bundle])
+    with open(f"{work}/it.perfscript", "w", encoding="utf-8") as f:
+        f.write(text)
+    run = subprocess.run([llvm_profgen(), f"--perfscript={work}/it.perfscript", f"--binary={program}", f"--output={work}/it.prof",
+                          "--format=text", "--skip-symbolization"], capture_output=True, text=True)
+    if run.returncode or "error" in run.stderr:
+        raise Failed(f"llvm-profgen: {run.stderr[:300]}")
+    maps = [(int(b, 16), int(b, 16) + int(n, 16), int(o, 16)) for b, n, o, path in
+            re.findall(r"^PERF_RECORD_MMAP2 .*\[0x([0-9a-f]+)\((?:0x)?([0-9a-f]+)\) @ (?:0x)?([0-9a-f]+) .*: r-xp (.*)$", text, re.M)
+            if os.path.basename(path) == os.path.basename(program)]
+    truth = Counter()
+    for pair in re.findall(r"0x([0-9a-f]+)/0x([0-9a-f]+)/-/-/-/0", text):
+        a, b = (next((int(v, 16) - begin + offset for begin, end, offset in maps if begin <= int(v, 16) < end), None) for v in pair)
+        if a is not None and b is not None:
+            truth[(a, b)] += 1
+    with open(f"{work}/it.prof", encoding="utf-8") as f:
+        seen = {(int(a, 16), int(b, 16)): int(n) for a, b, n in re.findall(r"^([0-9a-f]+)->([0-9a-f]+):(\d+)$", f.read(), re.M)}
+    if any(n > truth[branch] for branch, n in seen.items()):
+        raise Failed(f"branches that are not in the file: {[b for b in seen if seen[b] > truth[b]][:3]} of {truth.most_common(3)}")
+    if 10 * sum(seen.values()) < 9 * sum(truth.values()) or len(seen) < 5:
+        raise Failed(f"only {sum(seen.values())} of {sum(truth.values())} branches, {len(seen)} different ones")
+
+
+def recorded(work):
+    """A recorded program with threads: what the tables have is what the report has, and every format can be made."""
+    common, _, bundle = record(work)
     report = json.loads(common.run([common.PTSNAPCTL, "decode", "--json=short", bundle]))
     db = sqlite3.connect(":memory:")
     db.executescript(common.run([common.PTSNAPCTL, "export", "--format=sql", bundle]))
@@ -508,22 +598,27 @@ def main():
     if not os.path.exists(EXPORT):
         print("1..0 # SKIP no export_stream")
         return 0
-    cases = [(speedscope, None), (perfetto, "protoc"), (pprof, "protoc"), (collapsed, None),
-             (callgrind, "callgrind_annotate"), (tables_of_sql, "sqlite3"), (tables, None), (slices, None), (brstack, None),
-             (recorded, "qemu-x86_64")]
+    speedscope_needs = ("node" if not shutil.which("node") else None if browser() and speedscope_directory() else
+                        "Chromium, or no npm package speedscope")
+    profgen_needs = "qemu-x86_64" if not shutil.which("qemu-x86_64") else None if llvm_profgen() else "llvm-profgen"
+    needs = lambda program: None if shutil.which(program) else program
+    cases = [(speedscope, None), (perfetto, needs("protoc")), (pprof, needs("protoc")), (collapsed, None),
+             (callgrind, needs("callgrind_annotate")), (tables_of_sql, needs("sqlite3")), (tables, None), (slices, None),
+             (brstack, None), (recorded, needs("qemu-x86_64")), (go_pprof, needs("go")),
+             (speedscope_itself, speedscope_needs), (profgen, profgen_needs)]
     # As arguments: the names of some cases.
     cases = [c for c in cases if len(sys.argv) == 1 or c[0].__name__ in sys.argv[1:]]
     print(f"1..{len(cases)}")
     failed = 0
-    for number, (case, program) in enumerate(cases, 1):
-        if program and not shutil.which(program):
-            print(f"ok {number} - {case.__name__} # SKIP no {program}")
+    for number, (case, missing) in enumerate(cases, 1):
+        if missing:
+            print(f"ok {number} - {case.__name__} # SKIP no {missing}")
             continue
         work = subprocess.check_output(["mktemp", "-d", "/tmp/ptsnap-export.XXXXXX"], text=True).strip()
         try:
-            if case is recorded:
+            if case in (recorded, profgen):
                 case(work)
-            for seed in range(3 if case is not recorded else 0):
+            for seed in range(0 if case in (recorded, profgen) else 1 if case is speedscope_itself else 3):
                 shutil.rmtree(work)
                 os.mkdir(work)
                 case(Stream(seed), work)

@@ -11,7 +11,7 @@ SYSTEM_TESTS += tests/system/page_browser.tap
 EXTRA_DIST += tests/system/page_browser.mjs tests/support/browser.mjs
 # Exports as their readers find them.
 SYSTEM_TESTS += tests/system/export_readers.tap
-EXTRA_DIST += tests/system/export_readers.py
+EXTRA_DIST += tests/system/export_readers.py tests/system/speedscope_reader.mjs
 # Kills the recorder.
 SYSTEM_TESTS += tests/system/images_crash.tap tests/system/recover.tap
 EXTRA_DIST += tests/system/images_crash.py tests/system/recover.py
