@@ -77,7 +77,7 @@
  *   "functions": [{"name","linkage","image","address","calls","selfInstructions",
  *                  "totalInstructions","selfNSec","totalNSec","source"}],
  *   "images": [{"path","buildId","bytes","missing","instructions","unnamedInstructions",
- *               "dwarf"}],
+ *               "dwarf","jitdump":{"times","whole","dropped"}}],
  *   "cut": [{"what","kept","total"}] }
  *
  * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events begin

@@ -177,6 +177,23 @@ static void show_interpreter(FILE *out, struct json_object *r, const struct unna
 	}
 }
 
+/* What a compiler wrote down, with times of another clock. */
+static void show_undated(FILE *out, struct json_object *r)
+{
+	size_t n = MIN_OF(field_count(r, "images"), (size_t)MAX_IMAGES);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *image = field_at(r, "images", i);
+
+		if (!field_get(image, "jitdump") || field_true(image, "jitdump.times"))
+			continue;
+		show_label(out, "Hint");
+		text_puts(out, show_file_name(field_text(image, "path")), 40);
+		fputs(" gives names only: its clock is not that of the trace\n", out);
+		return;
+	}
+}
+
 void show_names(FILE *out, struct json_object *report)
 {
 	struct unnamed u = {.total = 0};
@@ -186,4 +203,5 @@ void show_names(FILE *out, struct json_object *report)
 	read_images(report, &u);
 	show_files(out, report, &u);
 	show_interpreter(out, report, &u);
+	show_undated(out, report);
 }

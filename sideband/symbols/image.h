@@ -128,8 +128,9 @@ int image_add_jit(struct image_set *s, uint32_t image, uint32_t pid, const struc
 		  struct jitdump *dump, struct jitcode *code);
 /* The code that SPACE's process made; NULL: no dump tells. */
 const struct jitcode *image_jitcode(const struct image_set *s, const struct space *space);
-/* Image IMAGE as a dump; NULL: it is none. */
-const struct jitdump *image_jitdump(const struct image_set *s, uint32_t image);
+/* Image IMAGE as a dump; NULL: it is none. *ret_times: its times mean something here; may be NULL.
+ */
+const struct jitdump *image_jitdump(const struct image_set *s, uint32_t image, bool *ret_times);
 
 /* --- Bytes --- */
 

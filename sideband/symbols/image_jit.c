@@ -54,11 +54,15 @@ const struct jitcode *image_jitcode(const struct image_set *s, const struct spac
 	return j ? j->code : NULL;
 }
 
-const struct jitdump *image_jitdump(const struct image_set *s, uint32_t image)
+const struct jitdump *image_jitdump(const struct image_set *s, uint32_t image, bool *ret_times)
 {
-	for (size_t i = 0; i < s->n_jits; i++)
-		if (s->jits[i].image == image)
-			return s->jits[i].dump;
+	for (size_t i = 0; i < s->n_jits; i++) {
+		if (s->jits[i].image != image)
+			continue;
+		if (ret_times)
+			*ret_times = s->jits[i].code;
+		return s->jits[i].dump;
+	}
 	return NULL;
 }
 

@@ -337,7 +337,7 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 		return;
 	}
 	if (source && source->dump) {
-		const struct jitdump *dump = image_jitdump(s->images, image);
+		const struct jitdump *dump = image_jitdump(s->images, image, NULL);
 
 		if (dump)
 			find_in_dump(dump, ret);
@@ -402,7 +402,7 @@ static void open_dwarf(struct symbols *s, uint32_t image, struct opened *o)
 static size_t lines_of_dump(struct symbols *s, uint32_t image, uint64_t offset,
 			    struct dwarf_frame *ret, size_t max)
 {
-	const struct jitdump *dump = image_jitdump(s->images, image);
+	const struct jitdump *dump = image_jitdump(s->images, image, NULL);
 	struct dwarf_frame frame = {0};
 
 	if (!dump || max == 0 || !jitdump_line(dump, offset, &frame.file, &frame.line))

@@ -186,7 +186,7 @@ def check_dump(s, bundles, options):
     named(report, options["names"])
     c, dumped = report["coverage"], 0
     for i in report["images"]:
-        if i["path"].endswith(".dump"):
+        if i.get("jitdump") == {"times": True, "whole": True, "dropped": 0}:
             dumped += i["instructions"]
     doubted = sum(c["mayHaveChanged"].values())
     if set(c["mayHaveChanged"]) - {"memory"} or dumped == 0 or doubted * 5 > dumped:

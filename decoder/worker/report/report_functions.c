@@ -120,6 +120,21 @@ static const char *missing_of(const struct report *r, uint32_t image)
 	return asked || m->file_size == MANIFEST_ABSENT ? m->missing : NULL;
 }
 
+/* What was read of the code that a compiler wrote down. */
+static void write_dump(const struct report *r, struct json_writer *w, uint32_t image)
+{
+	bool times;
+	const struct jitdump *dump = image_jitdump(r->d->replay->images, image, &times);
+
+	if (!dump)
+		return;
+	json_begin_object(w, "jitdump");
+	json_boolean(w, "times", times);
+	json_boolean(w, "whole", jitdump_is_whole(dump));
+	json_u64(w, "dropped", jitdump_dropped(dump));
+	json_end_object(w);
+}
+
 static void report_image(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_image *image = &r->images[i];
@@ -135,6 +150,7 @@ static void report_image(const struct report *r, struct json_writer *w, size_t i
 	json_u64(w, "instructions", image->insns);
 	json_u64(w, "unnamedInstructions", image->unnamed);
 	report_dwarf(r, w, image->index);
+	write_dump(r, w, image->index);
 	json_end_object(w);
 }
 

@@ -206,6 +206,19 @@ static void report_of_an_interpreter_says_what_names_its_functions(void **state)
 	}
 }
 
+static void report_with_a_jitdump_of_another_clock_says_so(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		UNNAMED("{\"path\":\"/x/jit-1\\u001b.dump\",\"jitdump\":{\"times\":false}}"));
+	CLEANUP_FREE char *other =
+		shown_text(UNNAMED("{\"path\":\"/x/jit-1.dump\",\"jitdump\":{\"times\":true}}"));
+
+	(void)state;
+	assert_has(text, "dump gives names only: its clock is not that of the trace\n");
+	assert_null(strchr(text, '\x1b'));
+	assert_null(strstr(other, "Hint"));
+}
+
 static void report_without_trace_says_so_in_one_line(void **state)
 {
 	CLEANUP_FREE char *text = shown_text(
@@ -616,6 +629,7 @@ int main(void)
 		cmocka_unit_test(report_with_files_without_symbols_names_those_with_most),
 		cmocka_unit_test(report_with_few_instructions_without_a_name_does_not_say_so),
 		cmocka_unit_test(report_of_an_interpreter_says_what_names_its_functions),
+		cmocka_unit_test(report_with_a_jitdump_of_another_clock_says_so),
 		cmocka_unit_test(report_without_trace_says_so_in_one_line),
 		cmocka_unit_test(report_with_some_cpus_untraced_names_them),
 		cmocka_unit_test(report_of_many_cpus_shows_who_ran),
