@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,8 @@
 #include "ctl/show/show.h"
 
 #define MAX_LAST   1000000u
-#define MAX_INDENT 60u /* calls further in are indented no more */
-#define DONE	   (-1)
+#define MAX_INDENT 60u	   /* calls further in are indented no more */
+#define DONE	   INT_MIN /* no errno, no exit code */
 
 struct request {
 	struct settings *settings;
@@ -124,7 +125,7 @@ static const char *name_of(const struct request *q, const struct order_call *c)
 	if (c->gap)
 		return q->order.gaps[c->function];
 	if (c->function != 0)
-		return q->order.functions[c->function].name;
+		return order_function(&q->order, c->function)->name;
 	if (c->how == CALLSTREAM_SYSCALL)
 		return "[system call]";
 	return c->how == CALLSTREAM_INTERRUPT ? "[interrupt]" : "[unknown]";
@@ -145,7 +146,7 @@ static void add(struct json_object *o, const char *key, struct json_object *valu
 
 static void add_thread(const struct request *q, struct json_object *o, uint32_t thread)
 {
-	const struct order_thread *t = &q->order.threads[thread];
+	const struct order_thread *t = order_thread(&q->order, thread);
 
 	add(o, "pid", thread ? json_object_new_uint64(t->pid) : NULL);
 	add(o, "tid", thread ? json_object_new_uint64(t->tid) : NULL);
@@ -156,7 +157,8 @@ static void print_json(struct request *q, const struct order_call *c)
 {
 	struct json_object *o = json_object_new_object();
 	uint64_t uncertain, took = order_duration(c, &uncertain);
-	const char *image = c->function && !c->gap ? q->order.functions[c->function].image : NULL;
+	const char *image =
+		c->function && !c->gap ? order_function(&q->order, c->function)->image : NULL;
 
 	add(o, "atNSec", json_object_new_int64(time_of(q, c)));
 	add_thread(q, o, c->thread);
@@ -204,7 +206,7 @@ static void print_duration(const struct request *q, const struct order_call *c)
 
 static void print_thread(const struct request *q, const struct order_call *c)
 {
-	const struct order_thread *t = &q->order.threads[c->thread];
+	const struct order_thread *t = order_thread(&q->order, c->thread);
 	char text[16];
 	size_t used = 0;
 
@@ -312,6 +314,13 @@ static void remark(const struct request *q)
 		    (uintmax_t)q->order.running, ORDER_MAX);
 	if (q->order.cut > 0)
 		say("%ju calls lie too deep in others and were left out", (uintmax_t)q->order.cut);
+	if (q->order.nameless > 0)
+		say("%ju names of functions and threads are shown as " ORDER_NAMELESS
+		    ", because the names take too much memory",
+		    (uintmax_t)q->order.nameless);
+	if (q->order.threads_left_out > 0)
+		say("%ju threads beyond %u were left out", (uintmax_t)q->order.threads_left_out,
+		    ORDER_MAX_THREADS);
 }
 
 /* Whoever selects calls wants to know what is missing in them, and not elsewhere. */
@@ -321,6 +330,18 @@ static void choose_gaps(struct request *q)
 
 	q->gaps.choose_of_threads = s->function || s->image || q->order.longer_than > 0;
 	q->gaps.choose_of_cpus = q->gaps.choose_of_threads || s->has_pid || s->has_tid || s->comm;
+}
+
+/* Says why reading ended with R, not 0. Returns an exit code. */
+static int say_failure(const struct request *q, int r)
+{
+	if (r == -EINVAL)
+		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to",
+				 q->source.operand);
+	if (r == -ENOMEM)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	/* An exit code was said where it was found. */
+	return r > 0 ? r : say_error(EXIT_CODE_FAILURE, "%s: %s", q->source.operand, strerror(-r));
 }
 
 static int run(struct request *q)
@@ -338,13 +359,8 @@ static int run(struct request *q)
 		r = gaps_finish(&q->gaps);
 	if (r == 0 && q->last > 0)
 		r = print_newest(q);
-	if (r == -EINVAL)
-		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to",
-				 q->source.operand);
-	if (r == -ENOMEM)
-		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	if (r != 0 && r != DONE)
-		return r;
+		return say_failure(q, r);
 	if (q->settings->json == JSON_PRETTY)
 		puts(q->n > 0 ? "]" : "[]");
 	remark(q);

@@ -38,8 +38,10 @@ static const char HELP_TAIL[] =
 	"5 recorder not reachable, 6 not tracing, 7 busy, 8 more errors than --max-errors,\n"
 	"124 timeout. See ptsnapctl(1).\n";
 
+#define VERB_MAX 15 /* bytes of a name */
+
 struct verb {
-	const char *name;
+	char name[VERB_MAX + 1];
 	verb_fn run;
 	const char *help; /* synopsis and options */
 };
@@ -223,6 +225,9 @@ static const struct verb VERBS[] = {
 	{"version", cmd_version, "  version\n"},
 };
 
+/* The list of all verbs as text. */
+#define VERBS_TEXT (ARRAY_SIZE(VERBS) * (VERB_MAX + sizeof(", ")))
+
 static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 
 /* "snapshot, list, ...". */
@@ -237,7 +242,7 @@ static void list_verbs(char *text, size_t size)
 
 static const struct verb *find_verb(const char *name)
 {
-	char valid[256] = "", hint[NEAREST_MAX + 32];
+	char valid[VERBS_TEXT] = "", hint[NEAREST_MAX + 32];
 	struct nearest nearest;
 
 	nearest_init(&nearest, name);
@@ -254,7 +259,7 @@ static const struct verb *find_verb(const char *name)
 
 static int say_missing(void)
 {
-	char valid[256] = "";
+	char valid[VERBS_TEXT] = "";
 
 	list_verbs(valid, sizeof(valid));
 	return say_error(EXIT_CODE_USAGE, "a verb is missing; valid verbs: %s", valid);

@@ -12,6 +12,9 @@
 #define NOWHERE	 UINT64_MAX
 #define MAX_GAPS 256u /* names */
 
+/* Instead of a name and an image that are not kept. */
+static char nameless[] = ORDER_NAMELESS, no_image[] = "";
+
 /* An open frame: where its call waits, and how long its thread had had no CPU. */
 struct open_frame {
 	uint64_t position; /* NOWHERE: the call is left out */
@@ -27,16 +30,22 @@ struct order_stack {
 
 void order_init(struct order *o)
 {
-	*o = (struct order){.depth = UINT32_MAX};
+	*o = (struct order){.depth = UINT32_MAX, .names_max = ORDER_MAX_NAMES};
+}
+
+static void free_text(char *text)
+{
+	if (text != nameless && text != no_image)
+		free(text);
 }
 
 void order_done(struct order *o)
 {
 	for (size_t i = 0; i < o->n_threads; i++)
-		free(o->threads[i].name);
+		free_text(o->threads[i].name);
 	for (size_t i = 0; i < o->n_functions; i++) {
-		free(o->functions[i].name);
-		free(o->functions[i].image);
+		free_text(o->functions[i].name);
+		free_text(o->functions[i].image);
 	}
 	for (size_t i = 0; i < o->n_gaps; i++)
 		free(o->gaps[i]);
@@ -132,8 +141,30 @@ static int push(struct order *o, const struct order_call *call, uint64_t *ret)
 
 /* --- Items --- */
 
+/* Copies TEXT if there is room for it; else *RET is INSTEAD, which is not owned. 0 or -ENOMEM. */
+static int keep(struct order *o, const char *text, char *instead, char **ret)
+{
+	const size_t size = strlen(text) + 1;
+
+	*ret = instead;
+	if (size > o->names_max - o->names_used)
+		return 0;
+	*ret = strdup(text);
+	if (!*ret)
+		return -ENOMEM;
+	o->names_used += size;
+	return 0;
+}
+
 static int take_thread(struct order *o, const struct callstream_item *item)
 {
+	struct order_thread *t;
+	int r;
+
+	if (item->thread >= ORDER_MAX_THREADS) {
+		o->threads_left_out++;
+		return 0;
+	}
 	if (ARRAY_RESERVE(o->threads, o->threads_capacity, (size_t)item->thread + 1) < 0 ||
 	    ARRAY_RESERVE(o->stacks, o->stacks_capacity, (size_t)item->thread + 1) < 0)
 		return -ENOMEM;
@@ -141,22 +172,47 @@ static int take_thread(struct order *o, const struct callstream_item *item)
 		o->threads[o->n_threads++] = (struct order_thread){0};
 	while (o->n_stacks <= item->thread)
 		o->stacks[o->n_stacks++] = (struct order_stack){0};
-	o->threads[item->thread] = (struct order_thread){item->pid, item->tid, strdup(item->name)};
-	return o->threads[item->thread].name ? 0 : -ENOMEM;
+	t = &o->threads[item->thread];
+	*t = (struct order_thread){item->pid, item->tid, NULL};
+	r = keep(o, item->name, nameless, &t->name);
+	o->nameless += t->name == nameless;
+	return r;
 }
 
 static int take_function(struct order *o, const struct callstream_item *item)
 {
 	struct order_function *f;
+	int r;
 
+	if (item->function >= ORDER_MAX_FUNCTIONS) {
+		o->nameless++;
+		return 0;
+	}
 	if (ARRAY_RESERVE(o->functions, o->functions_capacity, (size_t)item->function + 1) < 0)
 		return -ENOMEM;
 	while (o->n_functions <= item->function)
 		o->functions[o->n_functions++] = (struct order_function){0};
 	f = &o->functions[item->function];
-	f->name = strdup(item->name);
-	f->image = strdup(item->image);
-	return f->name && f->image ? 0 : -ENOMEM;
+	r = keep(o, item->name, nameless, &f->name);
+	if (r == 0)
+		r = keep(o, item->image, no_image, &f->image);
+	o->nameless += f->name == nameless;
+	return r;
+}
+
+const struct order_thread *order_thread(const struct order *o, uint32_t number)
+{
+	static const struct order_thread nobody = {.name = nameless};
+
+	return number < o->n_threads && o->threads[number].name ? &o->threads[number] : &nobody;
+}
+
+const struct order_function *order_function(const struct order *o, uint32_t number)
+{
+	static const struct order_function unknown = {nameless, no_image};
+
+	return number < o->n_functions && o->functions[number].image ? &o->functions[number]
+								     : &unknown;
 }
 
 static uint64_t off_until(const struct order_stack *s, uint64_t time)
@@ -264,12 +320,21 @@ static int take_end(struct order *o, const struct callstream_item *item)
 	return r;
 }
 
+static bool needs_stack(enum callstream_kind kind)
+{
+	return kind == CALLSTREAM_BEGIN || kind == CALLSTREAM_FINISH || kind == CALLSTREAM_ON ||
+	       kind == CALLSTREAM_OFF;
+}
+
 int order_take(void *order, const struct callstream_item *item)
 {
 	struct order *o = order;
 	struct order_stack *s =
 		item->thread > 0 && item->thread < o->n_stacks ? &o->stacks[item->thread] : NULL;
 
+	/* A thread beyond the limit. */
+	if (!s && needs_stack(item->kind))
+		return 0;
 	switch (item->kind) {
 	case CALLSTREAM_HEAD:
 		o->first = item->time;

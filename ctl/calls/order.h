@@ -14,14 +14,19 @@
 #include "ctl/calls/calls.h"
 
 #define ORDER_MAX (1u << 18)
+/* The decoder's names are kept up to these limits, and counted beyond them. */
+#define ORDER_MAX_FUNCTIONS (1u << 20)
+#define ORDER_MAX_THREADS   (1u << 17)
+#define ORDER_MAX_NAMES	    ((size_t)256 << 20) /* bytes, of functions and threads together */
+#define ORDER_NAMELESS	    "[name not kept]"
 
 struct order_thread {
 	uint32_t pid, tid;
-	char *name; /* owned */
+	char *name; /* ORDER_NAMELESS: not kept */
 };
 
 struct order_function {
-	char *name, *image; /* owned */
+	char *name, *image; /* ORDER_NAMELESS and "": not kept */
 };
 
 /* A call; or a gap of its thread or of its CPU. */
@@ -49,16 +54,19 @@ struct order {
 	int (*fn)(void *userdata, const struct order_call *call);
 	void *userdata;
 
-	/* Results. Threads and functions are at their numbers, gaps' names at theirs. */
+	/* Results. Gaps' names are at their numbers. */
 	uint64_t first, trigger; /* ns; 0: unknown */
 	uint64_t cut;		 /* frames that the decoder left out */
 	uint64_t running;	 /* calls that were told while they were running */
-	struct order_thread *threads;
-	struct order_function *functions;
+	uint64_t nameless;	 /* functions and threads whose names are not kept */
+	uint64_t threads_left_out;
 	char **gaps;
 	size_t n_threads, n_functions, n_gaps;
 
 	/* Private. */
+	struct order_thread *threads;	  /* by number */
+	struct order_function *functions; /* by number */
+	size_t names_max, names_used;
 	size_t threads_capacity, functions_capacity, gaps_capacity, stacks_capacity, n_stacks;
 	struct order_stack *stacks; /* by thread */
 	struct order_call *calls;   /* a ring: [head, tail) wait */
@@ -71,5 +79,8 @@ void order_done(struct order *o);
 /* Takes an item of a stream as calls_read() or a slicer hands it out; ORDER is a struct order. 0;
  * the result of fn if that was not 0; -ENOMEM. */
 int order_take(void *order, const struct callstream_item *item);
+/* Thread and function NUMBER of a call that was told. Their texts are not NULL. */
+const struct order_thread *order_thread(const struct order *o, uint32_t number);
+const struct order_function *order_function(const struct order *o, uint32_t number);
 /* How long CALL took, by the middle of its intervals; *ret_uncertain: so much more or less. */
 uint64_t order_duration(const struct order_call *call, uint64_t *ret_uncertain);

@@ -30,9 +30,12 @@ static _Noreturn void run_pager(const char *command, int from, int to)
 {
 	const char *less = getenv("PTSNAP_LESS");
 
-	if (dup2(from, STDIN_FILENO) < 0)
-		_exit(SHELL_CANNOT);
-	close(from);
+	/* The pipe has the number of the standard input if that was closed. */
+	if (from != STDIN_FILENO) {
+		if (dup2(from, STDIN_FILENO) < 0)
+			_exit(SHELL_CANNOT);
+		close(from);
+	}
 	close(to);
 	setenv("LESS", less ? less : "FRSXMK", 1);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);

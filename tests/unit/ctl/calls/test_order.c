@@ -29,7 +29,7 @@ static int tell(void *userdata, const struct order_call *call)
 		t->used += (size_t)snprintf(
 			t->text + t->used, sizeof(t->text) - t->used, "%s@%u %ju+-%ju off %ju%s;",
 			call->gap	 ? t->order->gaps[call->function]
-			: call->function ? t->order->functions[call->function].name
+			: call->function ? order_function(t->order, call->function)->name
 					 : "-",
 			call->depth, (uintmax_t)took, (uintmax_t)uncertain, (uintmax_t)call->off,
 			call->running ? " running" : "");
@@ -184,6 +184,57 @@ static void order_take_result_of_the_reader_ends_it(void **state)
 	order_done(&o);
 }
 
+static void order_take_names_beyond_the_limit_are_counted(void **state)
+{
+	const struct callstream_item late = {
+		.kind = CALLSTREAM_FUNCTION, .function = 4, .name = "late", .image = "/late"};
+	const struct callstream_item far = {.kind = CALLSTREAM_FUNCTION,
+					    .function = ORDER_MAX_FUNCTIONS,
+					    .name = "far",
+					    .image = ""};
+	struct order o;
+	struct told t;
+
+	(void)state;
+	begin(&o, &t);
+	o.names_max = o.names_used + 2;
+	assert_int_equal(order_take(&o, &late), 0);
+	assert_int_equal(order_take(&o, &far), 0);
+	assert_int_equal(o.nameless, 2);
+	B(1, 10, 4);
+	B(1, 20, 1);
+	E(1, 30);
+	E(1, 50);
+	B(1, 60, ORDER_MAX_FUNCTIONS);
+	E(1, 70);
+	END();
+	assert_string_equal(t.text, ORDER_NAMELESS "@0 40+-2 off 0;f@1 10+-2 off 0;" ORDER_NAMELESS
+						   "@0 10+-2 off 0;");
+	assert_string_equal(order_function(&o, 4)->image, "");
+	order_done(&o);
+}
+
+static void order_take_threads_beyond_the_limit_are_left_out(void **state)
+{
+	const struct callstream_item thread = {
+		.kind = CALLSTREAM_THREAD, .thread = ORDER_MAX_THREADS, .name = "t"};
+	struct order o;
+	struct told t;
+
+	(void)state;
+	begin(&o, &t);
+	assert_int_equal(order_take(&o, &thread), 0);
+	take(&o, CALLSTREAM_ON, ORDER_MAX_THREADS, 5, 0);
+	B(ORDER_MAX_THREADS, 10, 1);
+	E(ORDER_MAX_THREADS, 20);
+	take(&o, CALLSTREAM_OFF, ORDER_MAX_THREADS, 25, 0);
+	END();
+	assert_int_equal(o.threads_left_out, 1);
+	assert_int_equal(t.n, 0);
+	assert_string_equal(order_thread(&o, ORDER_MAX_THREADS)->name, ORDER_NAMELESS);
+	order_done(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +242,8 @@ int main(void)
 		cmocka_unit_test(order_take_time_without_a_cpu_is_told_apart),
 		cmocka_unit_test(order_take_leaves_out_short_and_deep_calls),
 		cmocka_unit_test(order_take_endless_call_is_told_while_it_runs),
+		cmocka_unit_test(order_take_names_beyond_the_limit_are_counted),
+		cmocka_unit_test(order_take_threads_beyond_the_limit_are_left_out),
 		cmocka_unit_test(order_take_result_of_the_reader_ends_it),
 	};
 

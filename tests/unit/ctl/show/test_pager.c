@@ -51,6 +51,27 @@ static void pager_show_command_gets_the_text(void **state)
 	unlink(path);
 }
 
+static void pager_show_without_standard_input_shows_the_text(void **state)
+{
+	char path[] = "/tmp/ptsnap-pager-XXXXXX", command[96], got[32] = "";
+	int fd = mkstemp(path), before = dup(STDIN_FILENO);
+	bool shown;
+
+	(void)state;
+	assert_true(fd > 0 && before > 0);
+	snprintf(command, sizeof(command), "cat >%s", path);
+	setenv("PTSNAP_PAGER", command, 1);
+	close(STDIN_FILENO);
+	shown = pager_show("a page\n", 7);
+	dup2(before, STDIN_FILENO);
+	close(before);
+	assert_true(shown);
+	assert_int_equal(read(fd, got, sizeof(got) - 1), 7);
+	assert_string_equal(got, "a page\n");
+	close(fd);
+	unlink(path);
+}
+
 static void pager_show_pager_that_ends_early_is_no_failure(void **state)
 {
 	static char text[1 << 20];
@@ -77,6 +98,7 @@ int main(void)
 		cmocka_unit_test(pager_choose_both_takes_our_own),
 		cmocka_unit_test(pager_choose_empty_or_cat_gives_none),
 		cmocka_unit_test(pager_show_command_gets_the_text),
+		cmocka_unit_test(pager_show_without_standard_input_shows_the_text),
 		cmocka_unit_test(pager_show_pager_that_ends_early_is_no_failure),
 		cmocka_unit_test(pager_show_without_pager_returns_false),
 	};
