@@ -28,6 +28,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
 	ctl/cmd_tables.c \
+	ctl/cmd_timeline.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
 	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/source.c ctl/calls/gaps.c ctl/calls/gaps.h \
@@ -78,6 +79,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/show_table.c \
 	ctl/show/show_turns.c \
 	ctl/show/show_skim.c \
+	ctl/show/timeline.c ctl/show/timeline.h ctl/show/timeline_picture.c \
 	ctl/show/show_suspects.c \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \

@@ -105,6 +105,13 @@ static const struct verb VERBS[] = {
 	 "  turns [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--limit=N] [--no-pager]\n"
 	 "        [ID|latest|FILE]\n"
 	 "        Show which thread had which CPU when. --limit shows the last N turns.\n"},
+	{"timeline", cmd_timeline,
+	 "  timeline [--picture] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N]\n"
+	 "           [--comm=GLOB] [--last=N|--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show in the order of time what happened on all CPUs: which thread ran when and\n"
+	 "        for how long, gaps, changes of frequency, PTWRITE, interrupts, the trigger.\n"
+	 "        --picture draws a row for each CPU, with a letter for each thread. FILE is as\n"
+	 "        for info.\n"},
 	{"pin", cmd_pin,
 	 "  pin ID...|latest\n"
 	 "        Keep stored snapshots until they are unpinned, even if room gets short.\n"},

@@ -38,6 +38,7 @@ int cmd_info(struct settings *s, int argc, char **argv);
 int cmd_diff(struct settings *s, int argc, char **argv);
 int cmd_view(struct settings *s, int argc, char **argv);
 int cmd_calls(struct settings *s, int argc, char **argv);
+int cmd_timeline(struct settings *s, int argc, char **argv);
 /* The verbs branches and insns. */
 int cmd_listing(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);

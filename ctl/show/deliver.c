@@ -232,6 +232,58 @@ int deliver_list(const struct settings *s, int fd, const struct show_list *list,
 	return r < 0 ? write_failed(NULL, r) : 0;
 }
 
+static int print_timeline(struct json_object *report, const struct show_select *select,
+			  bool picture, bool pager)
+{
+	struct show_style style = show_style_of_stdout();
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	int r;
+
+	if (!out)
+		return -errno;
+	/* Only a terminal needs short lines. */
+	if (!picture && !isatty(STDOUT_FILENO))
+		style.columns = 0;
+	r = show_timeline(out, report, select, &style, picture);
+	if (fclose(out) == EOF)
+		return -ENOMEM;
+	if (r == 0)
+		put_out(text, size, pager);
+	return r;
+}
+
+static int print_timeline_json(const struct settings *s, struct json_object *report,
+			       const struct show_select *select)
+{
+	struct json_object *array = NULL;
+	int r = show_timeline_json(report, select, &array);
+
+	if (r == 0)
+		r = print_json(s, array, STDOUT_FILENO);
+	json_object_put(array);
+	return r;
+}
+
+int deliver_timeline(const struct settings *s, int fd, const struct show_select *select,
+		     bool picture, bool pager)
+{
+	struct json_object *report = deliver_read(fd);
+	int r;
+
+	if (!report)
+		return EXIT_CODE_FAILURE;
+	if (json_wanted(s))
+		r = print_timeline_json(s, report, select);
+	else
+		r = print_timeline(report, select, picture, pager);
+	json_object_put(report);
+	if (r == -EINVAL)
+		return say_error(EXIT_CODE_USAGE, "nothing lies between --from and --to");
+	return r < 0 ? write_failed(NULL, r) : 0;
+}
+
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path)
 {
 	CLEANUP(output_done) struct output o;

@@ -6,7 +6,8 @@
  * where the user asked for them. The text of `info' and `snapshot' is a page (show_info.c,
  * show_suspects.c, page.c) that says what happened; the text of `fetch' and `decode' is all tables
  * (show_report()); a pager (pager.c) shows the page. `functions', `turns' and so on show one list
- * of the report, all of it or selected rows (list.c, list_columns.c).
+ * of the report, all of it or selected rows (list.c, list_columns.c). `timeline' shows the events
+ * of all lists in the order of time (timeline.c), or a picture of the CPUs (timeline_picture.c).
  *
  * Decisions that govern the room:
  * - The recorder and the decoder write data (proto/report.h) and never lines for a screen. All text
@@ -66,12 +67,20 @@ int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *user
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
 /* Prints DIFF of a baseline and a report as the end of the page about that report. */
 void show_difference(FILE *out, struct json_object *diff, const struct show_style *style);
-/* Which rows of a list to show. Zero: all. Texts are borrowed. */
+/* A place in time: ns before the trigger, or from the begin of the trace. */
+struct show_time {
+	bool given, before_trigger;
+	uint64_t ns;
+};
+
+/* Which rows of a list or events to show. Zero: all. Texts are borrowed. */
 struct show_select {
 	bool has_cpu, has_pid, has_tid;
 	uint32_t cpu, pid, tid;
 	const char *comm, *function, *image; /* patterns of fnmatch(3) */
 	uint64_t limit;			     /* of rows; 0: none */
+	struct show_time from, to;	     /* events only */
+	uint64_t last;			     /* events: only the last ones; 0: all */
 };
 
 struct show_list;
@@ -88,6 +97,13 @@ int show_list(FILE *out, struct json_object *report, const struct show_list *lis
  * Says what the list of the report does not have, unless QUIET. 0 or -ENOMEM. */
 int show_list_json(struct json_object *report, const struct show_list *list,
 		   const struct show_select *select, bool quiet, struct json_object **ret);
+/* Prints the selected events of REPORT in the order of time, or with PICTURE a picture of its CPUs;
+ * and what is not shown. 0; -EINVAL: the selected time is empty; -ENOMEM. */
+int show_timeline(FILE *out, struct json_object *report, const struct show_select *select,
+		  const struct show_style *style, bool picture);
+/* Makes an array of the selected events, the caller's to put. Results as above. */
+int show_timeline_json(struct json_object *report, const struct show_select *select,
+		       struct json_object **ret);
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
 
@@ -117,6 +133,9 @@ int deliver_diff(const struct settings *s, struct json_object *diff, bool pager)
  * show_list(). */
 int deliver_list(const struct settings *s, int fd, const struct show_list *list,
 		 const struct show_select *select, bool pager);
+/* The same for the events of show_timeline(). */
+int deliver_timeline(const struct settings *s, int fd, const struct show_select *select,
+		     bool picture, bool pager);
 /* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
  * code. */
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# ptsnapctl branches, insns: lines of synthetic bundles, as many as --view=summary counts.
+# ptsnapctl branches, insns, timeline: lines of synthetic bundles, as many as --view=summary and the report
+# have.
 bats_require_minimum_version 1.5.0
-
 
 setup() {
 	build=${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}
@@ -105,4 +105,35 @@ lines() {
 	# A pager reads the lines.
 	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' branches -q '$bundle'" /dev/null </dev/null >"$dir/out"
 	[ "$(grep -c '^P' "$dir/out")" -eq "$(wc -l <"$dir/out")" ]
+}
+
+@test "timeline has the turns, gaps and the trigger of the report, in the order of time" {
+	made turns
+	timeout 60 "$ctl" decode -o "$dir/report.json" "$bundle" 2>/dev/null
+	timeout 60 "$ctl" timeline --json=short "$dir/report.json" >"$dir/timeline"
+	timeout 60 "$ctl" timeline --json=short "$bundle" 2>/dev/null | cmp - "$dir/timeline"
+	jq -e 'map(.atNSec) | . == sort' "$dir/timeline"
+	[ "$(jq 'map(select(.event == "run")) | length' "$dir/timeline")" -eq "$(jq '.turns | length' "$dir/report.json")" ]
+	[ "$(jq 'map(select(.event == "gap")) | length' "$dir/timeline")" -eq \
+		"$(jq '[.gaps[] | select(.atNSec != null)] | length' "$dir/report.json")" ]
+	[ "$(jq 'map(select(.event == "trigger")) | length' "$dir/timeline")" -eq 1 ]
+	"$ctl" timeline --limit=5 "$dir/report.json" >"$dir/out"
+	[ "$(grep -c runs "$dir/out")" -eq 5 ]
+	grep -q '^5 of ' "$dir/out"
+	! LC_ALL=C grep -q "$(printf '\033')" "$dir/out"
+	[ "$("$ctl" timeline --json=short --tid=4713 "$dir/report.json" | jq 'map(.tid) | unique | length')" -eq 2 ]
+	run -2 "$ctl" timeline --from=-1us --to=-2us "$dir/report.json"
+	run -2 "$ctl" timeline --function=x "$dir/report.json"
+	run -1 "$ctl" timeline "$BATS_TEST_FILENAME"
+}
+
+@test "timeline --picture has a row for each CPU and a letter for each thread" {
+	made turns
+	"$ctl" timeline --picture "$bundle" >"$dir/out" 2>/dev/null
+	[ "$(grep -c '^CPU [0-2] *[AB?.#]*$' "$dir/out")" -eq 3 ]
+	grep -q '^A  .* (4712) ' "$dir/out"
+	grep -q '^B  second (4713) ' "$dir/out"
+	[ "$(wc -L <"$dir/out")" -le 110 ]
+	"$ctl" timeline --picture --cpu=1 "$bundle" >"$dir/out" 2>/dev/null
+	[ "$(grep -c '^CPU ' "$dir/out")" -eq 1 ]
 }

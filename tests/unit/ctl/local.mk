@@ -119,3 +119,7 @@ tests_unit_ctl_calls_test_source_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/listing/test_listing
 tests_unit_ctl_listing_test_listing_SOURCES = tests/unit/ctl/listing/test_listing.c
 tests_unit_ctl_listing_test_listing_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/show/test_timeline
+tests_unit_ctl_show_test_timeline_SOURCES = tests/unit/ctl/show/test_timeline.c
+tests_unit_ctl_show_test_timeline_LDADD = $(ctl_test_libs)
