@@ -328,3 +328,22 @@ claim() {
 	decode --lines "$DIR/perf.data"
 	lines_are own "$LINE"
 }
+
+@test "branches and insns of a program have lines, and are as many as the summary says" {
+	record -- "$DIR/prog"
+	local bundle summary
+	bundle=$(newest ptsnap)
+	timeout 60 "$CTL" insns -q --worker="$DECODE" --lines --function=large --json=short "$bundle" >"$DIR/insns"
+	# The first instruction of large has the line of large; the inlined function has its own.
+	[ "$(jq -r 'select(.offset == 0) | "\(.file | sub(".*/"; "")):\(.line)"' "$DIR/insns" | sort -u)" = "$LINE" ]
+	jq -es 'map(.line) | unique | contains([5])' "$DIR/insns"
+	summary=$(timeout 60 "$CTL" decode --worker="$DECODE" --view=summary --json=short "$bundle")
+	timeout 60 "$CTL" insns -q --worker="$DECODE" --no-names --json=short "$bundle" >"$DIR/insns"
+	[ "$(grep -c '"instruction"' "$DIR/insns")" -eq "$(jq .instructions <<<"$summary")" ]
+	# Each has bytes and text.
+	! grep -q '"bytes":null\|"instruction":null' "$DIR/insns"
+	timeout 60 "$CTL" branches -q --worker="$DECODE" --json=short "$bundle" >"$DIR/branches"
+	[ "$(grep -c '"kind"' "$DIR/branches")" -eq "$(jq .branches <<<"$summary")" ]
+	[ "$(jq -c 'select(.kind == "call" and .to.function == "large" and .to.offset == 0)' "$DIR/branches" | wc -l)" -eq 2 ]
+	[ "$(timeout 60 "$CTL" insns -q --worker="$DECODE" --lines --function=large --limit=1 "$bundle" | grep -c prog.c:)" -eq 1 ]
+}
