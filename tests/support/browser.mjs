@@ -64,8 +64,10 @@ export class Browser {
 				reject(new Error(this.dead));
 				return;
 			}
+			const sessionId = method.startsWith("Browser.") ? undefined : this.session;
+
 			this.waiting.set(++this.sent, { resolve, reject });
-			this.child.stdio[3].write(`${JSON.stringify({ id: this.sent, method, params, sessionId: this.session })}\0`);
+			this.child.stdio[3].write(`${JSON.stringify({ id: this.sent, method, params, sessionId })}\0`);
 		});
 	}
 
@@ -139,7 +141,13 @@ export class Browser {
 		return Buffer.from((await this.send("Page.captureScreenshot")).data, "base64");
 	}
 
-	end() {
-		this.child.kill("SIGKILL");
+	/** Ends the browser, and waits until it and its files are at rest. */
+	async end() {
+		const gone = this.dead ? undefined : new Promise((done) => this.child.once("exit", done));
+		const timer = setTimeout(() => this.child.kill("SIGKILL"), 20000);
+
+		this.send("Browser.close").catch(() => {});
+		await gone;
+		clearTimeout(timer);
 	}
 }

@@ -284,5 +284,5 @@ for (const [i, name] of names.entries()) {
 	}
 	clearTimeout(timer);
 }
-browser.end();
+await browser.end();
 process.exit(failed > 0 ? 1 : 0);

@@ -11,9 +11,9 @@ const UNITS = { ns: 1, "\u00b5s": 1e3, ms: 1e6, s: 1e9 };
 const loader = `${directory}/load.js`;
 
 writeFileSync(loader, `speedscope.loadFileFromBase64("profile", ${JSON.stringify(readFileSync(profile).toString("base64"))})`);
-const late = setTimeout(() => {
+const late = setTimeout(async () => {
 	console.error(`no end within 120 s, waits for ${browser.awaits}`);
-	browser.end();
+	await browser.end();
 	process.exit(1);
 }, 120000);
 const browser = new Browser(program, `${directory}/profile`);
@@ -30,5 +30,5 @@ console.log(JSON.stringify(rows.filter((cells) => / ?\(/.test(cells[0] ?? "")).m
 	return { name, self: Number(digits) * UNITS[unit] };
 })));
 clearTimeout(late);
-browser.end();
+await browser.end();
 process.exit(browser.errors.length > 0 ? 1 : 0);
