@@ -92,12 +92,14 @@ bool image_jit_find(struct image_set *s, const struct space *space, const struct
 	const struct image_jit *j = s->n_jits > 0 ? jit_of(s, space) : NULL;
 	struct jitcode_piece piece;
 	enum memory memory;
-	uint64_t into;
+	uint64_t into, behind;
 
 	if (!j || !jitcode_find(j->code, jitcode_at(j->code, time), address, &piece))
 		return false;
 	piece.begin = MAX_OF(piece.begin, m->start);
-	piece.end = MIN_OF(piece.end, m->start + m->size);
+	/* A mapping may claim to reach over the end of all addresses. */
+	behind = MIN_OF(m->size - (address - m->start), UINT64_MAX - address);
+	piece.end = MIN_OF(piece.end, address + behind);
 	memory = piece.newest ? look_at_memory(s, space, m, j, &piece) : MEMORY_UNKNOWN;
 	if (memory == MEMORY_OTHER)
 		return false;

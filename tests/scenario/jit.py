@@ -189,8 +189,11 @@ def check_dump(s, bundles, options):
         if i.get("jitdump") == {"times": True, "whole": True, "dropped": 0}:
             dumped += i["instructions"]
     doubted = sum(c["mayHaveChanged"].values())
-    if set(c["mayHaveChanged"]) - {"memory"} or dumped == 0 or doubted * 5 > dumped:
+    if set(c["mayHaveChanged"]) - {"memory"} or dumped == 0:
         raise Failed(f"{dumped} instructions in dumped code, not exact: {c['mayHaveChanged']}")
+    # The longer before the trigger, the less exactly the dump's times are known.
+    if doubted * 5 > dumped:
+        raise Changing(f"{dumped} instructions in dumped code, {doubted} not exact")
     return f"{n} instructions, {dumped} of them in dumped code, {doubted} of them not exact"
 
 

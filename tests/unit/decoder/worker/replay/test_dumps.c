@@ -37,6 +37,7 @@ struct how {
 	bool no_clock;
 	bool patched; /* the memory has other bytes than the dump */
 	bool closed;
+	bool tsc; /* the dump's times are TSCs, which are ns here */
 };
 
 struct fixture {
@@ -48,14 +49,15 @@ struct fixture {
 static void put_dump(const struct how *how, struct bytes_out *out)
 {
 	static const struct jit_line lines[] = {{ANON + 16, 12, "new.js"}};
+	const uint64_t ahead = how->tsc ? 0 : AHEAD;
 
-	jit_put_header(out, 0);
-	jit_put_load(out, FIRST + AHEAD, ANON + 16, old_code, sizeof(old_code), 1, "old");
-	jit_put_load(out, FIRST + AHEAD, ANON + 64, old_code, sizeof(old_code), 2, "quiet");
-	jit_put_lines(out, AGAIN + AHEAD, ANON + 16, lines, 1);
-	jit_put_load(out, AGAIN + AHEAD, ANON + 16, new_code, sizeof(new_code), 3, "new");
+	jit_put_header(out, how->tsc);
+	jit_put_load(out, FIRST + ahead, ANON + 16, old_code, sizeof(old_code), 1, "old");
+	jit_put_load(out, FIRST + ahead, ANON + 64, old_code, sizeof(old_code), 2, "quiet");
+	jit_put_lines(out, AGAIN + ahead, ANON + 16, lines, 1);
+	jit_put_load(out, AGAIN + ahead, ANON + 16, new_code, sizeof(new_code), 3, "new");
 	if (how->closed)
-		jit_put_other(out, AGAIN + AHEAD, 3);
+		jit_put_other(out, AGAIN + ahead, 3);
 }
 
 static struct manifest_image *add_image(struct manifest *m, const char *kind, uint64_t size)
@@ -106,6 +108,8 @@ static void begin(struct fixture *f, const struct how *how)
 	m.source = strdup("emulated");
 	m.monotonic_ns = READ + AHEAD;
 	m.perf_ns = how->no_clock ? MANIFEST_ABSENT : READ;
+	m.have_clock = how->tsc && !how->no_clock;
+	m.time_mult = 1;
 	(void)add_image(&m, MANIFEST_IMAGE_JITDUMP, dump.size);
 	if (!how->no_memory)
 		add_image(&m, MANIFEST_IMAGE_MEMORY, sizeof(memory))->address = ANON;
@@ -231,6 +235,23 @@ static void replay_find_without_a_common_clock_has_names_only(void **state)
 	done(&f);
 }
 
+/* As of a perf.data, which relates only the TSC to the perf clock. */
+static void replay_find_by_tsc_is_exact_to_the_ns(void **state)
+{
+	const struct how how = {.tsc = true}, no_clock = {.tsc = true, .no_clock = true};
+	struct fixture f;
+
+	(void)state;
+	begin(&f, &how);
+	assert_int_equal(code_at(&f, FIRST + 2, AGAIN - 2, ANON + 16, old_code), CODE_SAME);
+	assert_int_equal(code_at(&f, FIRST + 2, AGAIN, ANON + 16, old_code), CODE_MEMORY);
+	assert_int_equal(code_at(&f, AGAIN + 2, AGAIN + 3, ANON + 16, new_code), CODE_SAME);
+	done(&f);
+	begin(&f, &no_clock);
+	assert_int_equal(code_at(&f, FIRST, FIRST, ANON + 16, new_code), CODE_MEMORY);
+	done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +259,7 @@ int main(void)
 		cmocka_unit_test(replay_find_code_that_was_patched_is_that_in_memory),
 		cmocka_unit_test(replay_find_without_memory_holds_to_the_end_of_the_dump),
 		cmocka_unit_test(replay_find_without_a_common_clock_has_names_only),
+		cmocka_unit_test(replay_find_by_tsc_is_exact_to_the_ns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
