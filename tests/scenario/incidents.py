@@ -156,7 +156,7 @@ def short_list(work):
          [r"^! serve_client\(\): [0-9,]+ calls", r"wait_for_collector", r"collect_garbage\(\)"],
          {"ptsnapd": ["--pt=tsc,mtc,mtc_period=6"]}),
         ("allocator", [crowd, "allocator"],
-         [r"^! contention: [0-9,]+ calls waited for a lock", r"malloc|free", r"build_answer"],
+         [r"^! contention: [0-9,]+ calls waited for a lock", r"__lll_lock_wait_private", r"malloc|free"],
          {"kinds": CROWD}),
         ("quiet", [guest, "quiet"], [], {}),
         ("serve", [guest, "serve"], [endless_loop], {}),

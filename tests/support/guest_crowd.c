@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,8 +121,6 @@ static void starved(void)
 
 /* --- neighbour: another process begins to compute --- */
 
-static _Atomic int *video;
-
 static NOINLINE void answer_request(void)
 {
 	work(200000);
@@ -134,30 +131,39 @@ static NOINLINE void encode_video(void)
 {
 	const uint64_t begin = now_ns();
 
-	atomic_store(video, 1);
-	while (now_ns() - begin < 3000 * MS)
+	while (now_ns() - begin < 60000 * MS)
 		work(20000);
+}
+
+/* Answers so many requests, and goes on until so much time has passed: the incident has both on
+ * slow and on fast hosts. */
+static void serve(unsigned int requests, uint64_t ns)
+{
+	const uint64_t begin = now_ns();
+
+	for (unsigned int i = 0; i < requests || now_ns() - begin < ns; i++)
+		answer_request();
 }
 
 static void neighbour(void)
 {
-	uint64_t noticed = 0;
+	char video = 0;
+	int fds[2];
 
-	video = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (video == MAP_FAILED)
+	if (pipe(fds) < 0)
 		exit(1);
 	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		set_name("encoder");
-		pause_us(600000);
-		encode_video();
+		if (read(fds[0], &video, 1) == 1)
+			encode_video();
 		exit(0);
 	}
 	set_name("server");
-	while (!noticed || now_ns() - noticed < 250 * MS) {
-		answer_request();
-		if (atomic_load(video) && !noticed)
-			noticed = now_ns();
-	}
+	serve(150, 600 * MS);
+	if (write(fds[1], &video, 1) != 1)
+		exit(1);
+	serve(25, 250 * MS);
 	alarm_recorder();
 	sleep_for_ever();
 }
@@ -241,6 +247,7 @@ static void safepoint(void)
 
 #define BLOCKS 64
 
+static _Atomic unsigned int answers;
 static _Atomic unsigned int large; /* from now on blocks are too large for a thread's own lists */
 
 static NOINLINE void build_answer(unsigned int n)
@@ -248,8 +255,12 @@ static NOINLINE void build_answer(unsigned int n)
 	void *blocks[BLOCKS];
 	const size_t size = atomic_load(&large) ? 2000 : 64;
 
-	for (unsigned int i = 0; i < BLOCKS; i++)
+	for (unsigned int i = 0; i < BLOCKS; i++) {
 		blocks[i] = malloc(size + n % 8 * 16);
+		if (!blocks[i])
+			exit(1);
+		*(volatile char *)blocks[i] = 1;
+	}
 	work(80);
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		free(blocks[i]);
@@ -259,7 +270,9 @@ static void *build_answers(void *argument)
 {
 	for (unsigned int i = 0;; i++) {
 		build_answer(i);
-		if (!atomic_load(&large))
+		if (atomic_load(&large))
+			atomic_fetch_add(&answers, 1);
+		else
 			pause_us(1000);
 	}
 	return argument;
@@ -274,7 +287,8 @@ static void allocator(void)
 		pthread_create(&threads[i], NULL, build_answers, NULL);
 	pause_us(200000);
 	atomic_store(&large, 1);
-	pause_us(300000);
+	while (atomic_load(&answers) < 4000)
+		pause_us(20000);
 	alarm_recorder();
 	sleep_for_ever();
 }
