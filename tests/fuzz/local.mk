@@ -9,7 +9,8 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
 	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap tests/fuzz/fuzz_jitdump \
 	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes \
-	tests/fuzz/fuzz_calls
+	tests/fuzz/fuzz_calls \
+	tests/fuzz/fuzz_listing
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/some_bytes.h tests/fuzz/replay.h \
@@ -98,6 +99,9 @@ tests_fuzz_fuzz_emuoffer_LDADD = capture/libptcapture.a proto/libptproto.a
 tests_fuzz_fuzz_emustart_SOURCES = tests/fuzz/fuzz_emustart.c $(fuzz_main)
 tests_fuzz_fuzz_emustart_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_emustart_LDADD = capture/libptcapture.a proto/libptproto.a
+tests_fuzz_fuzz_listing_SOURCES = tests/fuzz/fuzz_listing.c $(fuzz_main)
+tests_fuzz_fuzz_listing_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_listing_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
 tests_fuzz_fuzz_calls_SOURCES = tests/fuzz/fuzz_calls.c $(fuzz_main)
 tests_fuzz_fuzz_calls_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_calls_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
