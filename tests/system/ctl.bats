@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export"
+	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, branches, insns, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, branches, insns, export, help, version"
 }
 
 @test "unknown option lists the options" {
