@@ -48,7 +48,8 @@ struct show_style {
 struct show_style show_style_of_stdout(void);
 /* Prints one page about REPORT. */
 void show_info(FILE *out, struct json_object *report, const struct show_style *style);
-/* What stands out, in words, and where it is. Texts are borrowed for a call; FUNCTION may be "". */
+/* What stands out, in words, and where it is. Texts are borrowed for a call; FUNCTION, which may be
+ * "", has no offset behind it. */
 struct show_suspect {
 	const char *kind, *text, *function;
 	int64_t since_ns, until_ns; /* from the trigger on, with HAS_TIME */

@@ -469,15 +469,29 @@ static uint32_t number_or_none(struct json_object *s, const char *path)
 	return field_u64(s, path, &v) && v < SHOW_NONE ? (uint32_t)v : SHOW_NONE;
 }
 
+/* The name of the function of S, the caller's; NULL: no memory. The name of an address has an
+ * offset behind it. */
+static char *function_of(struct json_object *s)
+{
+	const char *name = field_text(s, "name"), *plus = name ? strrchr(name, '+') : NULL;
+	size_t size = name ? strlen(name) : 0;
+
+	if (plus && field_get(s, "address") && strncmp(plus, "+0x", 3) == 0 &&
+	    strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3))
+		size = (size_t)(plus - name);
+	return strndup(name ? name : "", size);
+}
+
 static int tell(const struct page *p, struct json_object *s, show_suspect_fn fn, void *userdata)
 {
+	CLEANUP_FREE char *function = function_of(s);
 	struct show_suspect suspect = {.kind = field_text(s, "kind"),
-				       .function = field_text(s, "name"),
+				       .function = function,
 				       .tid = number_or_none(s, "tid"),
 				       .cpu = number_or_none(s, "cpu")};
 	CLEANUP_FREE char *text = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = function ? open_memstream(&text, &size) : NULL;
 
 	if (!out)
 		return -ENOMEM;
@@ -486,7 +500,6 @@ static int tell(const struct page *p, struct json_object *s, show_suspect_fn fn,
 		return -ENOMEM;
 	suspect.text = text;
 	suspect.kind = suspect.kind ? suspect.kind : "";
-	suspect.function = suspect.function ? suspect.function : "";
 	if (suspect.tid == SHOW_NONE)
 		suspect.tid = number_or_none(field_at(s, "tids", 0), "");
 	find_time(s, &suspect);

@@ -100,3 +100,33 @@ count() {
 	run -3 calls no-such-snapshot
 	stop
 }
+
+@test "view: the page has the report's suspects, each with its place" {
+	command -v node >/dev/null || skip "no node"
+	sed 's/sum++;/sum++; if (n == 5000) *(volatile int *)8 = 1;/' "$DIR/prog.c" >"$DIR/bad.c"
+	(cd "$DIR" && cc -O1 -fno-optimize-sibling-calls -o bad bad.c)
+	record -- "$DIR/bad" || [ $? = 139 ]
+	bundle=$(echo "$STATE"/*.ptsnap)
+	cat >"$DIR/suspects.mjs" <<-END
+		import { readFileSync } from "node:fs";
+		import { parse, unpack } from "$PTSNAP_SRCDIR/ctl/page/web/data.js";
+		import { placeOf } from "$PTSNAP_SRCDIR/ctl/page/web/suspects.js";
+
+		const trace = parse(await unpack(/id="data">([^<]*)</.exec(readFileSync(process.argv[2], "utf8"))[1]));
+		const nameOf = ({ thread, frame }) => trace.functions[thread.frames.func[frame]].name;
+
+		console.log(JSON.stringify(trace.suspects && trace.suspects.map((s) => {
+			const place = placeOf(trace, s);
+
+			return [s.kind, place?.thread?.tid, place?.frame >= 0 ? nameOf(place) : null];
+		})));
+	END
+	timeout 60 "$CTL" decode -o "$DIR/report" "$bundle"
+	timeout 60 "$CTL" view -o "$DIR/page.html" "$bundle"
+	node "$DIR/suspects.mjs" "$DIR/page.html" >"$DIR/suspects"
+	[ "$(jq -c 'map(.[0])' "$DIR/suspects")" = "$(jq -c '.suspects | map(.kind)' "$DIR/report")" ]
+	[ "$(jq -c '.[] | select(.[0] == "crash") | .[2]' "$DIR/suspects")" = '"handle"' ]
+	[ "$(jq '.[] | select(.[0] == "crash") | .[1]' "$DIR/suspects")" = "$(jq '.suspects[] | select(.kind == "crash").tid' "$DIR/report")" ]
+	timeout 60 "$CTL" view --no-suspects -o "$DIR/page.html" "$bundle"
+	[ "$(node "$DIR/suspects.mjs" "$DIR/page.html")" = null ]
+}

@@ -190,6 +190,26 @@ static void show_each_suspect_others_last_until_the_trigger(void **state)
 	assert_false(t.last.has_time);
 }
 
+static void show_each_suspect_name_of_an_address_is_its_function(void **state)
+{
+	static const char *const cases[][2] = {
+		{"{\"suspects\":[{\"kind\":\"crash\",\"address\":\"0x9\",\"name\":\"f+0x21\"}]}",
+		 "f"},
+		{"{\"suspects\":[{\"kind\":\"wait\",\"address\":\"0x9\",\"name\":\"operator+\"}]}",
+		 "operator+"},
+		{"{\"suspects\":[{\"kind\":\"slow-calls\",\"name\":\"gzip+0x34f0\"}]}",
+		 "gzip+0x34f0"},
+		{"{\"suspects\":[{\"kind\":\"crash\",\"address\":\"0x9\"}]}", ""},
+	};
+	struct told t;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(tell(cases[i][0], &t), 0);
+		assert_string_equal(t.function, cases[i][1]);
+	}
+}
+
 static void show_each_suspect_strange_list_is_no_error(void **state)
 {
 	struct told t;
@@ -330,6 +350,7 @@ int main(void)
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
 		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
+		cmocka_unit_test(show_each_suspect_name_of_an_address_is_its_function),
 		cmocka_unit_test(show_each_suspect_strange_list_is_no_error),
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
