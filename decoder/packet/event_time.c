@@ -7,8 +7,8 @@
  * the reader does:
  *
  * - At each PSB it looks at the next PSB. If that one is earlier, the segment between them is
- *   doubted before anything in it is claimed. If it is the same PSB once more, byte for byte, so is
- *   the first of the two segments.
+ *   doubted before anything in it is claimed. If it is the same PSB+ once more, byte for byte, so
+ * is the first of the two segments: no processor writes that many packets at one time.
  * - Doubt lasts up to the first PSB that is no earlier than all before: what was there twice
  *   is then claimed once. If there is no such PSB, one TSC may be wrong by itself, and the next
  *   PSB fits to those before; else the rest of the trace is doubted.
@@ -29,7 +29,6 @@
 #include "proto/perf/ptpacket.h"
 
 #define WRAP	 (UINT64_C(1) << 55) /* half of what a TSC packet holds */
-#define ALIKE	 64u		     /* bytes by which two PSBs are the same one */
 #define SEARCHES 16u		     /* that come to the end of the trace without a result */
 
 bool event_is_earlier(uint64_t tsc, uint64_t than)
@@ -41,6 +40,7 @@ bool event_is_earlier(uint64_t tsc, uint64_t than)
 struct stamp {
 	bool known, guest;
 	uint64_t tsc;
+	size_t size; /* bytes up to the end of PSBEND; 0: there is none */
 };
 
 /* GUEST: whether a virtual machine runs, if the PSB+ does not say. */
@@ -52,8 +52,11 @@ static struct stamp read_stamp(const struct event_reader *r, const uint8_t *psb,
 
 	if (packet_next(&c, &p) != 0)
 		return s;
-	while (packet_next(&c, &p) == 0 && p.type != PACKET_PSBEND && p.type != PACKET_OVF &&
-	       p.type != PACKET_PSB) {
+	while (packet_next(&c, &p) == 0 && p.type != PACKET_OVF && p.type != PACKET_PSB) {
+		if (p.type == PACKET_PSBEND) {
+			s.size = (size_t)(c.pos - psb);
+			break;
+		}
 		if (p.type == PACKET_PIP)
 			s.guest = p.u.pip.nr != 0;
 		if (p.type == PACKET_TSC) {
@@ -65,10 +68,13 @@ static struct stamp read_stamp(const struct event_reader *r, const uint8_t *psb,
 	return s;
 }
 
-/* Whether the PSB at NEXT is the PSB at the reader's place once more. */
-static bool is_copy(const struct event_reader *r, const uint8_t *next)
+/* Whether the PSB+ at NEXT, whose time is THEN, is the one at the reader's place once more, whose
+ * time is NOW. */
+static bool is_copy(const struct event_reader *r, const struct stamp *now, const uint8_t *next,
+		    const struct stamp *then)
 {
-	return next - r->at >= ALIKE && r->c.end - next >= ALIKE && memcmp(r->at, next, ALIKE) == 0;
+	return now->size != 0 && now->size == then->size && now->tsc == then->tsc &&
+	       memcmp(r->at, next, now->size) == 0;
 }
 
 /* The PSB where doubt ends, from PSB on (NULL: there is none). FITS: PSB itself fits to what was
@@ -127,7 +133,7 @@ bool event_doubt_psb(struct event_reader *r)
 	then = next ? read_stamp(r, next, now.guest) : (struct stamp){0};
 	if (!event_is_earlier(now.tsc, r->time) &&
 	    !(then.known && event_is_earlier(then.tsc, now.tsc)) &&
-	    !(then.known && then.tsc == now.tsc && is_copy(r, next))) {
+	    !(then.known && is_copy(r, &now, next, &then))) {
 		r->time = r->psb_time = now.tsc;
 		return false;
 	}

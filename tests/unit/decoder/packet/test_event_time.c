@@ -93,6 +93,27 @@ static void bytes_that_are_there_twice_are_claimed_once(void **state)
 	check(&t, "psb tnt psb tnt 60+60 time-backwards psb tnt psb tnt ");
 }
 
+/* Behind the first of two copies of a PSB+ come bytes of the segment before it. */
+static void a_psb_that_is_there_twice_begins_doubt(void **state)
+{
+	struct trace t = {0};
+
+	(void)state;
+	put_segment(&t, 0x1000, false);
+	for (unsigned int i = 0; i < 40; i++)
+		put(&t, "\x0e", 1);
+	put_segment(&t, 0x2000, false);
+	for (unsigned int i = 0; i < 10; i++)
+		put(&t, "\x0e", 1);
+	put_segment(&t, 0x2000, false);
+	put(&t, "\x0e", 1);
+	put_segment(&t, 0x3000, false);
+	check(&t,
+	      "psb tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt "
+	      "tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt tnt "
+	      "70+40 time-backwards psb tnt tnt psb tnt ");
+}
+
 static void a_segment_that_is_there_twice_is_claimed_once(void **state)
 {
 	struct trace t = {0};
@@ -225,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(time_that_rises_is_no_fault),
 		cmocka_unit_test(bytes_that_are_there_twice_are_claimed_once),
+		cmocka_unit_test(a_psb_that_is_there_twice_begins_doubt),
 		cmocka_unit_test(a_segment_that_is_there_twice_is_claimed_once),
 		cmocka_unit_test(old_bytes_behind_new_ones_are_doubted_to_the_end),
 		cmocka_unit_test(one_wrong_tsc_costs_one_segment),
