@@ -153,6 +153,12 @@ static void add_thread(const struct request *q, struct json_object *o, uint32_t 
 	add(o, "comm", thread ? json_object_new_string(t->name) : NULL);
 }
 
+/* Inlined functions have no branches that would say when they begin and end. */
+static bool is_measured(const struct order_call *c)
+{
+	return c->gap || c->how != CALLSTREAM_INLINED;
+}
+
 static void print_json(struct request *q, const struct order_call *c)
 {
 	struct json_object *o = json_object_new_object();
@@ -163,21 +169,24 @@ static void print_json(struct request *q, const struct order_call *c)
 	add(o, "atNSec", json_object_new_int64(time_of(q, c)));
 	add_thread(q, o, c->thread);
 	add(o, "cpu", json_object_new_uint64(c->cpu));
-	add(o, "durationNSec", json_object_new_uint64(c->gap ? c->covered : took));
+	add(o, "durationNSec",
+	    is_measured(c) ? json_object_new_uint64(c->gap ? c->covered : took) : NULL);
 	if (c->gap) {
 		add(o, "gap", json_object_new_string(name_of(q, c)));
 		add(o, "gaps", json_object_new_uint64(c->gaps));
 		add(o, "withinNSec", json_object_new_uint64(took));
 	} else {
-		add(o, "uncertainNSec", json_object_new_uint64(uncertain));
-		add(o, "offCpuNSec", c->running ? NULL : json_object_new_uint64(c->off));
+		add(o, "uncertainNSec", is_measured(c) ? json_object_new_uint64(uncertain) : NULL);
+		add(o, "offCpuNSec",
+		    c->running || !is_measured(c) ? NULL : json_object_new_uint64(c->off));
 		add(o, "depth", json_object_new_uint64(c->depth));
 		add(o, "function", c->function ? json_object_new_string(name_of(q, c)) : NULL);
 		add(o, "image", image && *image ? json_object_new_string(image) : NULL);
 		add(o, "begin", json_object_new_string(callstream_begin_name(c->how)));
 		add(o, "end",
 		    json_object_new_string(c->running ? "running" : callstream_end_name(c->ended)));
-		add(o, "selfInstructions", c->running ? NULL : json_object_new_uint64(c->insns));
+		add(o, "selfInstructions",
+		    c->running || !is_measured(c) ? NULL : json_object_new_uint64(c->insns));
 	}
 	if (q->settings->json == JSON_PRETTY)
 		fputs(q->n == 0 ? "[\n" : ",\n", stdout);
@@ -190,8 +199,14 @@ static void print_duration(const struct request *q, const struct order_call *c)
 {
 	uint64_t uncertain, took = order_duration(c, &uncertain);
 	char text[80];
-	int n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "",
-			 figure_nsec(c->gap ? c->covered : took).text);
+	int n;
+
+	if (!is_measured(c)) {
+		printf("%21s %10s  ", "-", "");
+		return;
+	}
+	n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "",
+		     figure_nsec(c->gap ? c->covered : took).text);
 
 	if (uncertain > took / 10 && uncertain > 0)
 		snprintf(text + n, sizeof(text) - (size_t)n, " %s%s", q->utf8 ? "\u00b1" : "+-",
@@ -238,7 +253,8 @@ static void print_text(struct request *q, const struct order_call *c)
 		printf(", %ju times within %s", (uintmax_t)c->gaps,
 		       figure_nsec(c->end - c->begin).text);
 	if (!c->gap && (c->how == CALLSTREAM_SIGNAL || c->how == CALLSTREAM_FOUND ||
-			(c->function && c->how != CALLSTREAM_CALL && c->how != CALLSTREAM_JUMP)))
+			(c->function && is_measured(c) && c->how != CALLSTREAM_CALL &&
+			 c->how != CALLSTREAM_JUMP)))
 		printf(" <%s>", callstream_begin_name(c->how));
 	if (!c->gap && !c->running && c->ended != CALLSTREAM_RETURN && c->ended != CALLSTREAM_LEFT)
 		printf(" [%s]", callstream_end_name(c->ended));

@@ -113,8 +113,11 @@ static int check(const struct request *q)
 		return say_error(EXIT_CODE_USAGE, "--images goes with --format=perf.data");
 	if (q->decodes && q->kind == PERF_DATA)
 		return say_error(EXIT_CODE_USAGE, "--format=perf.data decodes nothing; leave out "
-						  "--worker, --sysroot, --symbols, --debuginfod "
-						  "and --no-names");
+						  "--worker, --sysroot, --symbols, --debuginfod, "
+						  "--lines and --no-names");
+	if (q->source.lines && q->kind != PERF_DATA && q->kind != CALLS)
+		return say_error(EXIT_CODE_USAGE,
+				 "--lines goes with the formats that are made of calls");
 	if (slice_is_given(&q->slice) && q->kind != CALLS)
 		return say_error(
 			EXIT_CODE_USAGE,

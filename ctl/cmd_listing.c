@@ -35,7 +35,6 @@ struct request {
 enum {
 	OPTION_LAST = OPTION_OWN,
 	OPTION_LIMIT,
-	OPTION_LINES,
 	OPTION_NO_PAGER,
 	OPTION_SYNTAX,
 	OPTION_SOURCE,				       /* the first of SOURCE_OPTIONS */
@@ -46,7 +45,6 @@ enum {
 static const struct option OPTIONS[] = {
 	{"last", required_argument, NULL, OPTION_LAST},
 	{"limit", required_argument, NULL, OPTION_LIMIT},
-	{"lines", no_argument, NULL, OPTION_LINES},
 	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
 	{"syntax", required_argument, NULL, OPTION_SYNTAX},
 };
@@ -66,7 +64,6 @@ static int take(struct request *q, int option)
 	switch (option) {
 	case OPTION_LAST: return option_count("--last", optarg, MAX_LAST, &q->last);
 	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
-	case OPTION_LINES: q->source.lines = true; return 0;
 	case OPTION_NO_PAGER: q->no_pager = true; return 0;
 	case OPTION_SYNTAX: return take_syntax(q, optarg);
 	}

@@ -177,7 +177,8 @@ static const struct verb VERBS[] = {
 	{"view", cmd_view,
 	 "  view [--limit=N] [--no-suspects] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N]\n"
 	 "       [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--symbols=DIR]...\n"
-	 "       [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR] [-o PAGE.html]\n"
+	 "       [--debuginfod] [--no-names] [--lines] [--worker=PATH] [--sysroot=DIR]\n"
+	 "       [-o PAGE.html]\n"
 	 "       ID|latest|FILE\n"
 	 "        Write the calls of a snapshot as a page for a browser, in one file: the\n"
 	 "        timeline of CPUs and threads, call stacks, flame graph, functions, search,\n"
@@ -189,13 +190,15 @@ static const struct verb VERBS[] = {
 	{"calls", cmd_calls,
 	 "  calls [--from=TIME] [--to=TIME] [--cpu=N] [--pid=PID] [--thread=TID] [--comm=GLOB]\n"
 	 "        [--function=GLOB] [--image=GLOB] [--longer-than=TIME] [--depth=N]\n"
-	 "        [--last=N|--limit=N] [--symbols=DIR]... [--debuginfod] [--no-names]\n"
+	 "        [--last=N|--limit=N] [--lines] [--symbols=DIR]... [--debuginfod] [--no-names]\n"
 	 "        [--sysroot=DIR] [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
 	 "        Show calls, one a line, indented: when each began, how long it took and how\n"
 	 "        much of that on a CPU, and how it ended if not by a return. --from=-20ms is\n"
 	 "        20 ms before the trigger, --from=20ms 20 ms behind the begin of the trace.\n"
 	 "        --function shows calls of these functions and what they call, --depth=1 only\n"
-	 "        the outermost calls shown. --last shows the last N, --limit the first N.\n"},
+	 "        the outermost calls shown. --last shows the last N, --limit the first N.\n"
+	 "        --lines also shows functions that the compiler inlined (from DWARF), where\n"
+	 "        calls were made in them; how long they took is not known.\n"},
 	{"branches", cmd_listing,
 	 "  branches [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
 	 "           [--function=GLOB] [--image=GLOB] [--last=N|--limit=N] [--lines]\n"
@@ -219,7 +222,8 @@ static const struct verb VERBS[] = {
 	 "  export --format=speedscope|perfetto|pprof|collapsed|callgrind ... BUNDLE|PERF.DATA\n"
 	 "         --format=sql|csv|csv-turns|csv-gaps|csv-marks|brstack\n"
 	 "         [--weight=cpu|wall|instructions] [--symbols=DIR]... [--debuginfod]\n"
-	 "         [--no-names] [--worker=PATH] [--sysroot=DIR] [--from=TIME] [--to=TIME]\n"
+	 "         [--no-names] [--lines] [--worker=PATH] [--sysroot=DIR] [--from=TIME]\n"
+	 "         [--to=TIME]\n"
 	 "         [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB]\n"
 	 "        Decode, and write the calls of all threads: for speedscope.app, for\n"
 	 "        ui.perfetto.dev, for go tool pprof, as stacks for flamegraph.pl (--weight), for\n"

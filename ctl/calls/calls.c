@@ -186,9 +186,9 @@ static void set_request(struct decode_request *q, const struct calls_source *sou
 	q->options.view = view;
 	q->options.report_limit = 0;
 	q->options.show = source->show;
-	q->options.lines = source->lines;
 	q->options.no_symbols = source->no_names;
 	q->options.debug = !source->no_names;
+	q->options.lines = source->lines;
 	q->options.threads = source->threads;
 	if (source->memory > 0)
 		q->options.memory_limit = source->memory;
@@ -240,6 +240,8 @@ static int read_view(struct reader *r, const struct calls_source *source, enum w
 	struct decoding d = {.bundle_fd = -EBADF, .output_fd = -EBADF, .cancel_fd = -EBADF};
 	int ends[2] = {-EBADF, -EBADF}, result;
 
+	if (source->no_names && source->lines)
+		return say_error(EXIT_CODE_USAGE, "give either --no-names or --lines");
 	set_request(&d.request, source, view);
 	result = decode_open(&d.request, &d.bundle_fd);
 	if (result == 0 && source->opened)

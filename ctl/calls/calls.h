@@ -35,18 +35,18 @@ struct calls_source {
 	size_t n_symbols;
 	bool debuginfod;
 	bool no_names;	  /* read no symbol tables */
+	bool lines;	  /* with source lines; of calls: with frames of inlined functions */
 	uint64_t memory;  /* of the decoder; 0: the usual limit */
 	uint32_t threads; /* of the decoder; 0: one for each CPU */
 	uint64_t show;	  /* WORKER_SHOW_*, of a view that is lines */
-	bool lines;	  /* with source lines */
 	/* Is handed the bundle (borrowed) before the decode; NULL: not needed. 0; another value is
 	 * the result of the reading. */
 	int (*opened)(void *userdata, int bundle_fd);
 };
 
-/* --- Options: --worker, --sysroot, --symbols, --debuginfod, --no-names --- */
+/* --- Options: --worker, --sysroot, --symbols, --debuginfod, --no-names, --lines --- */
 
-#define SOURCE_OPTIONS 5u
+#define SOURCE_OPTIONS 6u
 
 /* Writes the options for getopt_long(3) to TO; they have the values FIRST, FIRST + 1, ... */
 void source_option_table(struct option to[static SOURCE_OPTIONS], int first);

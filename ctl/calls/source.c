@@ -6,13 +6,14 @@
 #include "ctl/base/say.h"
 #include "proto/base.h"
 
-enum { WORKER, SYSROOT, SYMBOLS, DEBUGINFOD, NO_NAMES };
+enum { WORKER, SYSROOT, SYMBOLS, DEBUGINFOD, NO_NAMES, LINES };
 static const struct option options[SOURCE_OPTIONS] = {
 	{"worker", required_argument, NULL, WORKER},
 	{"sysroot", required_argument, NULL, SYSROOT},
 	{"symbols", required_argument, NULL, SYMBOLS},
 	{"debuginfod", no_argument, NULL, DEBUGINFOD},
 	{"no-names", no_argument, NULL, NO_NAMES},
+	{"lines", no_argument, NULL, LINES},
 };
 
 void source_option_table(struct option to[static SOURCE_OPTIONS], int first)
@@ -39,6 +40,7 @@ int source_option_take(struct calls_source *s, size_t index, const char *value)
 	case SYSROOT: s->sysroot = value; return 0;
 	case SYMBOLS: return take_symbols(s, value);
 	case DEBUGINFOD: s->debuginfod = true; return 0;
+	case LINES: s->lines = true; return 0;
 	default: s->no_names = true; return 0;
 	}
 }

@@ -17,6 +17,7 @@
 #define PLAIN "\033[0m"
 
 #define NAME_COLUMNS 60
+#define MAX_INLINED  3u /* functions inlined at one frame */
 
 void page_heading(const struct page *p, const char *text)
 {
@@ -135,6 +136,19 @@ struct json_object *page_thread(const struct page *p, uint64_t tid)
 	return NULL;
 }
 
+/* The functions that are inlined at frame F, innermost first. */
+static void put_inlined(const struct page *p, FILE *out, struct json_object *f)
+{
+	const size_t n = field_count(f, "inlined");
+
+	for (size_t i = 0; i < n && i < MAX_INLINED; i++) {
+		name_puts(out, field_text(field_at(f, "inlined", i), "name"), NAME_COLUMNS);
+		fprintf(out, " (inlined)%s", p->style->utf8 ? " \u2190 " : " <- ");
+	}
+	if (n > MAX_INLINED)
+		fputs(p->style->utf8 ? "... \u2190 " : "... <- ", out);
+}
+
 size_t page_stack(const struct page *p, FILE *out, struct json_object *t, size_t first, size_t max)
 {
 	const size_t n = field_count(t, "stack");
@@ -146,6 +160,7 @@ size_t page_stack(const struct page *p, FILE *out, struct json_object *t, size_t
 
 		if (i > first)
 			fputs(p->style->utf8 ? " \u2190 " : " <- ", out);
+		put_inlined(p, out, f);
 		name_puts(out, name ? name : field_text(f, "address"), NAME_COLUMNS);
 	}
 	if (i < n)

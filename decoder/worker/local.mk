@@ -11,7 +11,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/calltree/calltree.c decoder/worker/calltree/calltree.h \
 	decoder/worker/calltree/calltree_edges.c \
-	decoder/worker/calltree/calltree_lines.c \
+	decoder/worker/calltree/calltree_inlined.c decoder/worker/calltree/calltree_lines.c \
 	decoder/worker/calltree/calltree_private.h \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \

@@ -69,6 +69,42 @@ count() {
 	[ "$(calls --json=short --function=inner --depth=1 "$bundle" | jq 'select(.selfInstructions > 5000).end')" = '"return"' ]
 }
 
+@test "calls shows inlined functions around calls, without a duration" {
+	cat >"$DIR/inline.c" <<-'EOF'
+		volatile unsigned sum;
+		static __attribute__((noinline)) void leaf(void) { sum++; }
+		static inline __attribute__((always_inline)) void inner(void)
+		{
+			leaf();
+			sum++;
+		}
+		static inline __attribute__((always_inline)) void outer(void) { inner(); sum++; }
+		static __attribute__((noinline)) void handle(void) { outer(); sum++; }
+		int main(void)
+		{
+			for (int i = 0; i < 5; i++)
+				handle();
+			return 0;
+		}
+	EOF
+	(cd "$DIR" && cc -g -O1 -fno-optimize-sibling-calls -o inline inline.c)
+	record -- "$DIR/inline"
+	bundle=$(echo "$STATE"/*.ptsnap)
+	LC_ALL=C calls --lines --function=handle --limit=4 "$bundle" >"$DIR/out"
+	sed -n '2,$s/^.\{76\} *//p' "$DIR/out" >"$DIR/names"
+	cat "$DIR/out"
+	printf '%s\n' handle "outer (inlined)" "inner (inlined)" leaf | diff - "$DIR/names"
+	[ "$(count handle --function=handle "$bundle")" -eq 5 ]
+	[ "$(count "inner (inlined)" --function=handle "$bundle")" -eq 0 ]
+	[ "$(count "inner (inlined)" --lines --function=handle "$bundle")" -eq 5 ]
+	calls --lines --function=handle --json=short "$bundle" | jq -e -s 'map(select(.begin == "inlined")) |
+		length == 10 and all(.durationNSec == null and .selfInstructions == null)'
+	timeout 60 "$CTL" export --format=collapsed --weight=instructions --lines -o - "$bundle" |
+		grep ';handle;outer (inlined);inner (inlined);leaf '
+	run calls --lines --no-names "$bundle"
+	[ "$status" -eq 2 ]
+}
+
 @test "calls selects threads, times, and long or last calls" {
 	record -- "$DIR/prog"
 	bundle=$(echo "$STATE"/*.ptsnap)

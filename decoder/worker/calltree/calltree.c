@@ -93,25 +93,49 @@ static struct callstream_item line_at(struct calltree *c, struct calltree_thread
 	return item;
 }
 
+static void put_begin(struct calltree *c, struct calltree_thread *t, uint32_t function,
+		      enum callstream_begin how, const struct stream_when *when)
+{
+	struct callstream_item item = line_at(c, t, CALLSTREAM_BEGIN, when);
+
+	item.function = function;
+	item.begin = how;
+	c->frames++;
+	calltree_put(c, &item);
+}
+
+/* The functions that are inlined around the call of FRAME. */
+static int begin_inlined(struct calltree *c, struct calltree_thread *t,
+			 struct calltree_frame *frame, const struct stream_when *when)
+{
+	uint32_t first = 0;
+	unsigned n;
+	int r = calltree_inlined(c, t->last_context, t->last_from, &first, &n);
+
+	for (unsigned i = 0; i < n && r == 0; i++)
+		put_begin(c, t, first + i, CALLSTREAM_INLINED, when);
+	frame->inlined = (uint8_t)n;
+	t->inlined += n;
+	return r;
+}
+
 static int begin_frame(struct calltree *c, struct calltree_thread *t, uint32_t function,
 		       enum callstream_begin how, const struct stream_when *when)
 {
-	struct calltree_frame frame = {.hidden = depth(t) + t->dropped >= CALLTREE_MAX_DEPTH};
-	struct callstream_item item;
+	struct calltree_frame frame = {.hidden = depth(t) + t->dropped + t->inlined >=
+						 CALLTREE_MAX_DEPTH};
+	int r = 0;
 
 	/* As long as the array grows it has dropped nothing (calls_push()). */
 	if (ARRAY_RESERVE(t->frames, t->capacity, depth(t) + 1) < 0)
 		return -ENOMEM;
+	if (!frame.hidden && (how == CALLSTREAM_CALL || how == CALLSTREAM_SYSCALL))
+		r = begin_inlined(c, t, &frame, when);
 	*frame_at(t, t->end++) = frame;
 	c->cut += frame.hidden;
-	if (frame.hidden)
-		return 0;
-	c->frames++;
-	item = line_at(c, t, CALLSTREAM_BEGIN, when);
-	item.function = function;
-	item.begin = how;
-	calltree_put(c, &item);
-	return 0;
+	if (!frame.hidden)
+		put_begin(c, t, function, how, when);
+	return r;
 }
 
 static void end_frame(struct calltree *c, struct calltree_thread *t, enum callstream_end how,
@@ -128,6 +152,12 @@ static void end_frame(struct calltree *c, struct calltree_thread *t, enum callst
 	item.end = how;
 	item.insns = frame->insns;
 	calltree_put(c, &item);
+	/* Nothing says when they end: together with the call that they were known by. */
+	item.end = how == CALLSTREAM_RETURN ? CALLSTREAM_LEFT : how;
+	item.insns = 0;
+	for (unsigned i = 0; i < frame->inlined; i++)
+		calltree_put(c, &item);
+	t->inlined -= frame->inlined;
 }
 
 /* The kernel, if it is not traced, is left. */
@@ -218,12 +248,15 @@ static int on_end(void *userdata, struct tally_counters *counters, enum tally_en
 static int on_drop(void *userdata, struct tally_counters *counters)
 {
 	struct calltree_thread *t = thread_of(userdata);
+	const struct calltree_frame *outermost;
 
 	(void)counters;
 	/* The ring never grows again: positions stay. */
 	if (t->begin == 0 && ARRAY_RESERVE(t->frames, t->capacity, 2 * CALLS_MAX_DEPTH) < 0)
 		return -ENOMEM;
-	t->dropped += !frame_at(t, t->begin)->hidden;
+	outermost = frame_at(t, t->begin);
+	t->dropped += outermost->hidden ? 0 : 1u + outermost->inlined;
+	t->inlined -= outermost->inlined;
 	t->begin++;
 	return 0;
 }
@@ -292,7 +325,9 @@ static int on_item(void *userdata, struct tally_counters *counters, const struct
 
 	t->last = c->now;
 	t->last_kind = item->kind;
+	t->last_from = item->from;
 	t->last_to = item->to;
+	t->last_context = s->context;
 	if (item->kind == FLOW_ENABLE)
 		end_kernel(c, t, CALLSTREAM_RETURN, &t->last);
 	if (item->kind == FLOW_SYSCALL || async) {
@@ -519,6 +554,7 @@ void calltree_freep(struct calltree **c)
 	free((*c)->slots);
 	free((*c)->edges);
 	free((*c)->functions);
+	free((*c)->sites);
 	free((*c)->cpus);
 	free((*c)->ratios);
 	free((*c)->line);

@@ -20,7 +20,9 @@
  * - A gap of a thread is cut where the thread leaves the CPU, and goes on when the thread is back.
  * - Times are the trace's intervals, converted with the clock of their CPU. A line is never earlier
  *   than the line before it of the same thread: what order tells, narrows intervals.
- * - Inlined functions have no frames yet, although the format has room for them.
+ * - Inlined functions (with lines; from DWARF) have frames around the calls that are made in them,
+ *   as long as those calls (calltree_inlined.c): their own begins and ends have no branches, and no
+ *   time is made up. An inlined function that calls nothing has no frame.
  *
  * A struct calltree borrows everything that it is made with, and belongs to one decode.
  */

@@ -1,6 +1,7 @@
 /*
- * Inside of the view of calls: threads and their open frames (calltree.c), when they have the CPU
- * (calltree_edges.c), and the lines (calltree_lines.c).
+ * Inside of the view of calls: threads and their open frames (calltree.c), inlined functions around
+ * them (calltree_inlined.c), when threads have the CPU (calltree_edges.c), and the lines
+ * (calltree_lines.c).
  */
 #pragma once
 
@@ -12,8 +13,9 @@
 #define CALLTREE_NONE UINT32_MAX
 
 struct calltree_frame {
-	uint64_t insns; /* executed in the frame itself */
-	bool hidden;	/* it has no line */
+	uint64_t insns;	 /* executed in the frame itself */
+	bool hidden;	 /* it has no line */
+	uint8_t inlined; /* lines of inlined functions around it */
 };
 
 /* A gap that is open: its end is not known yet. */
@@ -35,10 +37,12 @@ struct calltree_thread {
 	struct calltree_frame *frames;
 	size_t capacity;
 	uint64_t begin, end, dropped;
+	uint64_t inlined;	 /* lines of inlined functions around the frames of the ring */
 	uint64_t insns;		 /* the thread's, when they were given to a frame last */
 	struct stream_when last; /* when its last branch happened */
 	uint8_t last_kind;	 /* of that branch: enum flow_kind */
-	uint64_t last_to;
+	uint64_t last_from, last_to;
+	uint32_t last_context;
 	uint32_t cpu; /* where it ran last */
 	struct calltree_gap gap;
 };
@@ -69,6 +73,8 @@ struct calltree {
 	size_t n_edges, edges_done;
 	uint32_t *functions; /* number in the stream by the tally's index; 0: not defined yet */
 	size_t n_functions, functions_defined;
+	struct calltree_site *sites; /* hash table of calls: what is inlined around them */
+	size_t n_sites, n_site_slots;
 	uint32_t threads_defined;
 	struct calltree_gap *cpus; /* gaps of nobody, by CPU of the manifest */
 	uint32_t *ratios;	   /* the newest by CPU; 0: not known */
@@ -101,6 +107,14 @@ void calltree_put_mark(struct calltree *c, struct calltree_thread *t, uint32_t c
 
 /* The index of THREAD, new or known. 0 or -ENOMEM. */
 int calltree_find(struct calltree *c, const struct timeline_thread *thread, uint32_t *ret);
+
+/* --- calltree_inlined.c --- */
+
+/* The functions that are inlined around the instruction at FROM in CONTEXT: *ret_n (up to 31),
+ * defined with numbers from *ret_first on, outermost first. None where lines are not asked for or
+ * DWARF does not know. 0 or -ENOMEM. */
+int calltree_inlined(struct calltree *c, uint32_t context, uint64_t from, uint32_t *ret_first,
+		     unsigned *ret_n);
 
 /* --- calltree_edges.c --- */
 

@@ -54,7 +54,7 @@ static const char SLOW[] =
 	"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"web\",\"instructions\":5,\"cpuNSec\":1000,"
 	"\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-2000,\"cpu\":0,\"certain\":true,"
 	"\"systemCall\":{\"number\":202,\"name\":\"futex\"}},"
-	"\"stack\":[{\"name\":\"wait\"},{\"name\":\"main\"}]}],"
+	"\"stack\":[{\"name\":\"wait\"},{\"name\":\"main\",\"inlined\":[{\"name\":\"serve\"}]}]}],"
 	"\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":-16000000,\"pid\":7,\"tid\":8,"
 	"\"function\":0,\"name\":\"handle\",\"ended\":5990,\"p50NSec\":31000,\"slow\":6,"
 	"\"slowNSec\":3000000,\"lastEndNSec\":-12000000,\"maxNSec\":4000000,"
@@ -73,7 +73,7 @@ static void show_info_slow_calls_says_how_many_when_and_where(void **state)
 		   "as slow: audit(), 6 calls of up to 4.1 ms\n");
 	assert_has(text, "       8 web");
 	assert_has(text, "blocked for 2.0 us, in futex, executed for 1.0 us");
-	assert_has(text, "wait <- main\n");
+	assert_has(text, "wait <- serve (inlined) <- main\n");
 	free(text);
 }
 
