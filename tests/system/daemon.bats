@@ -677,6 +677,7 @@ traced_threads() {
 		spins = os.fork()
 		while spins == 0:
 		    pass
+		open(end + "/began", "w").close()
 		while not os.path.exists(end + "/go"):
 		    time.sleep(0.01)
 		os.kill(spins, signal.SIGKILL)
@@ -684,6 +685,7 @@ traced_threads() {
 		os.rename(end + "/go", end + "/done")
 	TWO
 	start --emu-cpus=1 -- python3 "$DIR/two.py" "$DIR"
+	eventually test -e "$DIR/began"
 	kill -KILL "$PID"
 	wait "$PID" || true
 	PID=
