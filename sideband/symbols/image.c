@@ -142,14 +142,17 @@ static int find_file(struct image_set *s, const struct space_mapping *m, struct 
 	return locate(s, image, a, ret);
 }
 
-static int find_memory(struct image_set *s, const struct space *space,
+static int find_memory(struct image_set *s, const struct space *space, uint64_t time,
 		       const struct space_mapping *m, struct around *a, struct image_code *ret)
 {
 	uint32_t image = image_index_memory(s, space, m, a->address, &a->offset);
 
 	if (image == UINT32_MAX)
 		return IMAGE_ANONYMOUS;
-	return locate(s, image, a, ret) == 0 ? 0 : IMAGE_ANONYMOUS;
+	if (locate(s, image, a, ret) != 0)
+		return IMAGE_ANONYMOUS;
+	image_jit_clip(s, space, time, a->address, ret);
+	return 0;
 }
 
 int image_find(struct image_set *s, const struct space *space, uint64_t time, uint64_t address,
@@ -164,13 +167,13 @@ int image_find(struct image_set *s, const struct space *space, uint64_t time, ui
 	a.before = address - m->start;
 	a.behind = MIN_OF(m->size - a.before, UINT64_MAX - address);
 	if (is_anonymous(m->file) && (image_jit_find(s, space, m, time, address, ret) ||
-				      find_memory(s, space, m, &a, ret) == 0))
+				      find_memory(s, space, time, m, &a, ret) == 0))
 		return 0;
 	r = find_file(s, m, &a, ret);
 	/* Some files are only memory (memfd): the process' memory may be there without the file. */
 	if (r != 0 && !is_anonymous(m->file) &&
 	    (image_jit_find(s, space, m, time, address, ret) ||
-	     find_memory(s, space, m, &a, ret) == 0))
+	     find_memory(s, space, time, m, &a, ret) == 0))
 		return 0;
 	return r;
 }

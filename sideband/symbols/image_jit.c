@@ -119,3 +119,34 @@ bool image_jit_find(struct image_set *s, const struct space *space, const struct
 	};
 	return true;
 }
+
+void image_jit_clip(const struct image_set *s, const struct space *space, uint64_t time,
+		    uint64_t address, struct image_code *code)
+{
+	const struct image_jit *j = s->n_jits > 0 ? jit_of(s, space) : NULL;
+	uint32_t version = j ? jitcode_at(j->code, time) : 0;
+	struct jitcode_piece piece;
+	uint64_t begin, end, cut;
+
+	if (!j)
+		return;
+	/* The memory of this piece differs from the dump; that of the next piece may not. */
+	if (jitcode_find(j->code, version, address, &piece)) {
+		begin = piece.begin;
+		end = piece.end;
+	} else {
+		jitcode_gap(j->code, version, address, &begin, &end);
+	}
+	code->map_begin = MAX_OF(code->map_begin, begin);
+	code->map_end = MIN_OF(code->map_end, end);
+	code->size = MIN_OF(code->size, end - code->address);
+	if (begin <= code->address)
+		return;
+	cut = begin - code->address;
+	if (code->touched)
+		code->touched += (begin >> IMAGE_PAGE_SHIFT) - (code->address >> IMAGE_PAGE_SHIFT);
+	code->bytes += cut;
+	code->offset += cut;
+	code->size -= cut;
+	code->address = begin;
+}

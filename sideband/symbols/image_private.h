@@ -87,6 +87,10 @@ uint32_t image_index_memory(const struct image_set *s, const struct space *space
  * none, or the process's memory has other bytes since. */
 bool image_jit_find(struct image_set *s, const struct space *space, const struct space_mapping *m,
 		    uint64_t time, uint64_t address, struct image_code *ret);
+/* CODE is memory of SPACE at ADDRESS: leaves of it what is memory at TIME, and no code of the dump.
+ */
+void image_jit_clip(const struct image_set *s, const struct space *space, uint64_t time,
+		    uint64_t address, struct image_code *code);
 void image_jit_done(struct image_set *s);
 
 /* --- image_bytes.c --- */

@@ -337,3 +337,28 @@ bool jitcode_find(const struct jitcode *c, uint32_t version, uint64_t address,
 	};
 	return true;
 }
+
+void jitcode_gap(const struct jitcode *c, uint32_t version, uint64_t address, uint64_t *ret_begin,
+		 uint64_t *ret_end)
+{
+	uint32_t cell = cell_at(c, address), first = cell, last = cell;
+
+	*ret_begin = 0;
+	*ret_end = UINT64_MAX;
+	if (c->n_cells == 0)
+		return;
+	if (cell == NONE && address < c->ends[0]) {
+		*ret_end = c->ends[0];
+	} else if (cell == NONE) {
+		*ret_begin = c->ends[c->n_cells];
+	} else {
+		while (first > 0 && cell - first < MAX_CELLS &&
+		       find_in_cell(c, version, first - 1).load == NONE)
+			first--;
+		while (last + 1 < c->n_cells && last - cell < MAX_CELLS &&
+		       find_in_cell(c, version, last + 1).load == NONE)
+			last++;
+		*ret_begin = c->ends[first];
+		*ret_end = c->ends[last + 1];
+	}
+}

@@ -93,6 +93,10 @@ struct jitcode_piece {
 /* The code at ADDRESS in VERSION. False: the dump has none. */
 bool jitcode_find(const struct jitcode *c, uint32_t version, uint64_t address,
 		  struct jitcode_piece *ret);
+/* The addresses [*ret_begin, *ret_end) around ADDRESS of which jitcode_find() finds no code in
+ * VERSION, as at ADDRESS; or some of them around it. */
+void jitcode_gap(const struct jitcode *c, uint32_t version, uint64_t address, uint64_t *ret_begin,
+		 uint64_t *ret_end);
 /* Of code that is the newest at its place, and of which the memory does not say that it still is
  * there: the version up to which that is known, JITCODE_FOREVER in a complete dump. */
 uint32_t jitcode_end(const struct jitcode *c);

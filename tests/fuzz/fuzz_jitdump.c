@@ -20,9 +20,13 @@ static void on_ns(void *userdata, uint64_t time, uint64_t *ret_lo, uint64_t *ret
 static void ask(const struct jitcode *c, uint32_t version, uint64_t address)
 {
 	struct jitcode_piece piece;
+	uint64_t begin, end;
 
-	if (!jitcode_find(c, version, address, &piece))
+	if (!jitcode_find(c, version, address, &piece)) {
+		jitcode_gap(c, version, address, &begin, &end);
+		assert(begin <= address && address < end);
 		return;
+	}
 	assert(piece.begin <= address && address < piece.end);
 	assert(piece.begin >= piece.load->address);
 	assert(piece.end - piece.load->address <= piece.load->size);

@@ -187,6 +187,10 @@ static uint64_t dump_and_run(int fd, uint8_t *code, unsigned int round)
 		dump_code(fd, code + (uint64_t)i * 2 * PAGE, round % 2 ? many_nops : one_nop,
 			  round % 2 ? "jit_many" : "jit_ones");
 	usleep(3000);
+	/* Code beside the first spot that is not in the dump. */
+	if (round == 1)
+		memcpy(code + 64, one_nop, sizeof(one_nop));
+	sum += call(code + 64, round);
 	for (unsigned int i = 0; i < 10 * SPOTS; i++)
 		sum += call(code + (uint64_t)(i % SPOTS) * 2 * PAGE, i);
 	return sum;

@@ -190,6 +190,44 @@ static void replay_find_code_written_over_is_that_of_its_time(void **state)
 	done(&f);
 }
 
+/* The bytes [*RET, *RET_END) of which the code at ADDRESS is a part. */
+static void piece_at(const struct fixture *f, uint64_t time, uint64_t address, uint64_t *ret,
+		     uint64_t *ret_end)
+{
+	struct flow_code code;
+	uint32_t context;
+
+	assert_int_equal(replay_context(f->replay, f->space, time, time, time, &context), 0);
+	assert_int_equal(whose_code(f->replay, context, address, &code), 0);
+	assert_true(code.map_address == code.address && code.map_size == code.size);
+	*ret = code.address;
+	*ret_end = code.address + code.size;
+}
+
+/* Memory has only the newest code, so none of it is taken where the dump has code. */
+static void replay_find_memory_ends_where_the_dump_has_code(void **state)
+{
+	static const struct {
+		uint64_t at, begin, end;
+	} wanted[] = {{8, 0, 16}, {17, 16, 19}, {19, 19, 64}, {63, 19, 64}, {67, 67, 0x1000}};
+	const uint64_t times[] = {FIRST + SECOND / 2, AGAIN + SECOND / 2};
+	struct how how = {.patched = false};
+	struct fixture f;
+	uint64_t from, end;
+
+	(void)state;
+	for (unsigned patched = 0; patched < 2; patched++) {
+		how.patched = patched;
+		begin(&f, &how);
+		for (size_t i = 0; i < 2 * ARRAY_SIZE(wanted); i++) {
+			piece_at(&f, times[i % 2], ANON + wanted[i / 2].at, &from, &end);
+			assert_int_equal(from, ANON + wanted[i / 2].begin);
+			assert_int_equal(end, ANON + wanted[i / 2].end);
+		}
+		done(&f);
+	}
+}
+
 /* The compiler patched its newest code: the memory has it, and the dump only has its name. */
 static void replay_find_code_that_was_patched_is_that_in_memory(void **state)
 {
@@ -256,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replay_find_code_written_over_is_that_of_its_time),
+		cmocka_unit_test(replay_find_memory_ends_where_the_dump_has_code),
 		cmocka_unit_test(replay_find_code_that_was_patched_is_that_in_memory),
 		cmocka_unit_test(replay_find_without_memory_holds_to_the_end_of_the_dump),
 		cmocka_unit_test(replay_find_without_a_common_clock_has_names_only),
