@@ -152,8 +152,10 @@ static void end_frame(struct calltree *c, struct calltree_thread *t, enum callst
 	item.end = how;
 	item.insns = frame->insns;
 	calltree_put(c, &item);
-	/* Nothing says when they end: together with the call that they were known by. */
-	item.end = how == CALLSTREAM_RETURN ? CALLSTREAM_LEFT : how;
+	/* Nothing says when they end: together with the call that they were known by. An exception
+	 * that unwinds the call may be caught in them. */
+	if (how == CALLSTREAM_RETURN || how == CALLSTREAM_UNWOUND)
+		item.end = CALLSTREAM_LEFT;
 	item.insns = 0;
 	for (unsigned i = 0; i < frame->inlined; i++)
 		calltree_put(c, &item);
