@@ -180,7 +180,7 @@ def short_list(work):
         ("regex", [PYTHON, "-c", REGEX], [python_culprit], {"aux": "32M"}),
         ("starved", [crowd, "starved"],
          [r"^! thread \d+ \(reports\) lost CPU 0", r"\(sensor\)", r"poll_sensor"],
-         {"ptsnapd": ["--emu-cpus=1", "--emu-quantum=100000000"]}),
+         {"ptsnapd": ["--emu-cpus=1", "--emu-quantum=1000000000"]}),
         ("neighbour", [crowd, "neighbour"],
          [r"^! thread \d+ \(server\) could have run, and waited", r"\(encoder\)", r"encode_video"],
          {"ptsnapd": ["--emu-cpus=1"], "kinds": {"cpu-wait"}}),

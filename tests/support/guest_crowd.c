@@ -92,19 +92,21 @@ static NOINLINE void read_sensor(void)
 	sink++;
 }
 
-/* Sends the alarm on the way, and goes on until long behind the snapshot. */
+/* Tells of the incident, and goes on until long behind the snapshot. A system call could cost the
+ * thread its CPU on a busy host, so the time is seldom asked for. */
 static NOINLINE void poll_sensor(void)
 {
-	const uint64_t begin = now_ns();
-	int told = 0;
+	uint64_t end;
 
-	while (now_ns() - begin < 3000 * MS) {
+	for (unsigned int i = 0; i < 10000; i++)
 		read_sensor();
-		if (told || now_ns() - begin < 40 * MS)
-			continue;
-		told = 1;
-		alarm_recorder();
-	}
+	puts("incident");
+	fflush(stdout);
+	end = now_ns() + 3000 * MS;
+	do {
+		for (unsigned int i = 0; i < 1000; i++)
+			read_sensor();
+	} while (now_ns() < end);
 }
 
 static void starved(void)
