@@ -9,9 +9,10 @@
  * - At each PSB it looks at the next PSB. If that one is earlier, the segment between them is
  *   doubted before anything in it is claimed. If it is the same PSB+ once more, byte for byte, so
  * is the first of the two segments: no processor writes that many packets at one time.
- * - Doubt lasts up to the first PSB that is no earlier than all before: what was there twice
- *   is then claimed once. If there is no such PSB, one TSC may be wrong by itself, and the next
- *   PSB fits to those before; else the rest of the trace is doubted.
+ * - Doubt lasts up to the first PSB that is later than all that was claimed before: what was there
+ *   twice is then claimed once. The time where doubt begins does not count: that PSB+ may be cut,
+ *   and the bytes behind be taken for its time. If there is no such PSB, one TSC may be wrong by
+ *   itself, and the next PSB fits to those before; else the rest of the trace is doubted.
  * - A TSC outside of PSB+ that is earlier than the TSC before it is found where it stands. Doubt
  *   begins there; the time of what stands between the two TSCs is unknown (decoder/time).
  *
@@ -77,21 +78,24 @@ static bool is_copy(const struct event_reader *r, const struct stamp *now, const
 	       memcmp(r->at, next, now->size) == 0;
 }
 
-/* The PSB where doubt ends, from PSB on (NULL: there is none). FITS: PSB itself fits to what was
- * before the doubt. NULL: doubt does not end. */
-static const uint8_t *find_end(struct event_reader *r, const uint8_t *psb, bool fits)
+/* The PSB where doubt ends, from PSB on (NULL: there is none). NOW: the time where doubt begins, if
+ * nothing was claimed before. FITS: PSB itself fits to what was before the doubt. NULL: doubt does
+ * not end. */
+static const uint8_t *find_end(struct event_reader *r, const uint8_t *psb, uint64_t now, bool fits)
 {
 	const uint8_t *first = psb;
 
 	for (; psb && r->searches < SEARCHES; psb = sync_find(psb + PT_PSB_SIZE, r->c.end)) {
 		struct stamp s = read_stamp(r, psb, r->guest);
 
-		if (s.known && !event_is_earlier(s.tsc, r->time))
+		if (s.known && (r->time != 0 ? event_is_earlier(r->time, s.tsc)
+					     : !event_is_earlier(s.tsc, now)))
 			return psb;
 	}
 	if (r->searches == SEARCHES)
 		return NULL;
 	r->searches++;
+	r->time = 0;
 	return fits ? first : NULL;
 }
 
@@ -104,7 +108,6 @@ static void doubt(struct event_reader *r, const uint8_t *end, struct event *e)
 	r->mode_known = r->iflag_known = r->back = false;
 	r->c.bip_bytes = 0;
 	r->c.pos = end ? MIN_OF(end, r->stop) : r->stop;
-	r->time = 0;
 	event_finish(r, e);
 }
 
@@ -120,27 +123,34 @@ void event_note_before(struct event_reader *r, const uint8_t *start)
 	}
 }
 
+/* Whether the reader's PSB, with time NOW, is in doubt; NEXT is the PSB behind it, with time THEN.
+ */
+static bool is_doubtful(const struct event_reader *r, const struct stamp *now, const uint8_t *next,
+			const struct stamp *then)
+{
+	/* Where bytes begin to be there twice, they may cut off the PSB+ within or before its time.
+	 */
+	if (!now->guest && then->known && event_is_earlier(then->tsc, r->time))
+		return true;
+	return now->known && (event_is_earlier(now->tsc, r->time) ||
+			      (then->known && (event_is_earlier(then->tsc, now->tsc) ||
+					       is_copy(r, now, next, then))));
+}
+
 bool event_doubt_psb(struct event_reader *r)
 {
 	const struct stamp now = read_stamp(r, r->at, r->guest);
-	const uint8_t *next;
-	struct stamp then;
+	const uint8_t *next = sync_find(r->c.pos, r->c.end);
+	struct stamp then = next ? read_stamp(r, next, now.guest) : (struct stamp){0};
 	bool fits;
 
-	if (!now.known)
-		return false;
-	next = sync_find(r->c.pos, r->c.end);
-	then = next ? read_stamp(r, next, now.guest) : (struct stamp){0};
-	if (!event_is_earlier(now.tsc, r->time) &&
-	    !(then.known && event_is_earlier(then.tsc, now.tsc)) &&
-	    !(then.known && is_copy(r, &now, next, &then))) {
-		r->time = r->psb_time = now.tsc;
+	if (!is_doubtful(r, &now, next, &then)) {
+		if (now.known)
+			r->time = r->psb_time = now.tsc;
 		return false;
 	}
 	fits = then.known && !event_is_earlier(then.tsc, r->psb_time);
-	if (!event_is_earlier(now.tsc, r->time))
-		r->time = now.tsc;
-	doubt(r, find_end(r, next, fits), event_push(r, EVENT_BAD));
+	doubt(r, find_end(r, next, now.tsc, fits), event_push(r, EVENT_BAD));
 	return true;
 }
 
@@ -150,5 +160,5 @@ void event_doubt_tsc(struct event_reader *r, struct event *e)
 	struct stamp then = next ? read_stamp(r, next, r->guest) : (struct stamp){0};
 
 	event_forget(r);
-	doubt(r, find_end(r, next, then.known && !event_is_earlier(then.tsc, r->psb_time)), e);
+	doubt(r, find_end(r, next, 0, then.known && !event_is_earlier(then.tsc, r->psb_time)), e);
 }

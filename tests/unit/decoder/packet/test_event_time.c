@@ -114,6 +114,49 @@ static void a_psb_that_is_there_twice_begins_doubt(void **state)
 	      "70+40 time-backwards psb tnt tnt psb tnt ");
 }
 
+/* The copy begins within the TSC of the third PSB+, so bytes of the copy are taken for a time: LAST
+ * is the highest of them. */
+static void check_cut_tsc(uint8_t last)
+{
+	const uint8_t bytes[] = {0x19, 0x00, 0x30, 0x00, 0x00, 0x0e, 0x0e, last, 0x0e};
+	struct trace t = {0};
+
+	put_segment(&t, 0x1000, false);
+	put_segment(&t, 0x2000, false);
+	for (unsigned int i = 0; i < 8; i++)
+		put(&t, "\x02\x82", 2);
+	put(&t, bytes, sizeof(bytes));
+	put_segment(&t, 0x1800, false);
+	put_segment(&t, 0x2000, false);
+	put_segment(&t, 0x3000, false);
+	put_segment(&t, 0x4000, false);
+	check(&t, "psb tnt psb tnt 60+85 time-backwards psb tnt psb tnt ");
+}
+
+static void a_psb_with_a_cut_time_is_claimed_once(void **state)
+{
+	(void)state;
+	check_cut_tsc(0x0e);
+	check_cut_tsc(0x82);
+}
+
+/* The copy begins before the TSC of the third PSB+. */
+static void a_psb_that_is_cut_before_its_time_is_not_claimed(void **state)
+{
+	struct trace t = {0};
+
+	(void)state;
+	put_segment(&t, 0x1000, false);
+	put_segment(&t, 0x2000, false);
+	for (unsigned int i = 0; i < 8; i++)
+		put(&t, "\x02\x82", 2);
+	put(&t, "\x02\x23\x0e\x0e", 4);
+	put_segment(&t, 0x1800, false);
+	put_segment(&t, 0x2000, false);
+	put_segment(&t, 0x3000, false);
+	check(&t, "psb tnt psb tnt 60+80 time-backwards psb tnt ");
+}
+
 static void a_segment_that_is_there_twice_is_claimed_once(void **state)
 {
 	struct trace t = {0};
@@ -231,7 +274,7 @@ static void searches_that_find_nothing_are_limited(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 500; i++) {
 		put_segment(&t, 0x1000 + i, false);
-		put_segment(&t, 0x900000 - i, false);
+		put_tsc(&t, 0x900000 - i);
 	}
 	event_reader_init(&r, t.bytes, t.size, 0, t.size, none);
 	do {
@@ -247,6 +290,8 @@ int main(void)
 		cmocka_unit_test(time_that_rises_is_no_fault),
 		cmocka_unit_test(bytes_that_are_there_twice_are_claimed_once),
 		cmocka_unit_test(a_psb_that_is_there_twice_begins_doubt),
+		cmocka_unit_test(a_psb_with_a_cut_time_is_claimed_once),
+		cmocka_unit_test(a_psb_that_is_cut_before_its_time_is_not_claimed),
 		cmocka_unit_test(a_segment_that_is_there_twice_is_claimed_once),
 		cmocka_unit_test(old_bytes_behind_new_ones_are_doubted_to_the_end),
 		cmocka_unit_test(one_wrong_tsc_costs_one_segment),
