@@ -185,7 +185,9 @@ static int collect(const struct report *r, struct moments *ret)
 		*m = (struct moment){.thread = t->thread, .state = state, .call = REPORT_NO_CALL};
 		if (t->end > t->first)
 			m->last = t->tally->threads[t->end - 1];
-		if (!report_code_is_known(r, state, m->last))
+		/* A part that was decoded alone may not tell whose its last code is. */
+		if (!report_code_is_known(r, state, m->last) ||
+		    (t->known == REPORT_LAST_STRETCH && r->d->window.limited))
 			m->last = NULL;
 		m->call = report_system_call(r, t->thread, m->last);
 		if (may_wait_for_lock(m))
@@ -233,6 +235,22 @@ static bool may_have_exited(const struct report *r, const struct moments *all, s
 	return is_missing(all, all->list[first].thread->pid, since);
 }
 
+/* Whether a gap lies between the last code of M and its end: M may have executed more. */
+static bool is_cut(const struct report *r, const struct moment *m)
+{
+	const uint64_t from = tscmap_ns(&r->d->replay->clock, m->last->last_tsc);
+
+	for (size_t i = 0; i < r->d->gaps.n; i++) {
+		const struct gap *g = &r->d->gaps.list[i];
+		const uint64_t until = g->until_ns == MANIFEST_ABSENT ? g->time_ns : g->until_ns;
+
+		if (g->time_ns != MANIFEST_ABSENT && g->time_ns <= m->state->left &&
+		    MAX_OF(until, g->time_ns) >= from)
+			return true;
+	}
+	return false;
+}
+
 /* A process whose threads are all gone, and none of which called exit, was ended by a signal. The
  * thread that was interrupted first got it. */
 static int find_crash(struct report *r, const struct moments *all, size_t first, size_t end)
@@ -257,7 +275,8 @@ static int find_crash(struct report *r, const struct moments *all, size_t first,
 		    (!victim || m->last->last_tsc < victim->last->last_tsc))
 			victim = m;
 	}
-	if (!victim || may_have_exited(r, all, first, end, victim->last->last_tsc))
+	if (!victim || is_cut(r, victim) ||
+	    may_have_exited(r, all, first, end, victim->last->last_tsc))
 		return 0;
 	s = suspect_of(SUSPECT_CRASH, victim);
 	s.address = victim->last->ip;

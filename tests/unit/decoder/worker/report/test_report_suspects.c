@@ -290,6 +290,32 @@ static void suspects_crash_with_a_thread_of_unknown_code_is_none(void **state)
 	assert_none();
 }
 
+/* What the threads executed behind the gap is not known. */
+static void suspects_crash_with_a_gap_behind_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	w->gaps[0] = gaps_blank(FAULT_THREAD_UNCERTAIN);
+	w->gaps[0].time_ns = NOW - 10 * MS + 1000;
+	w->states[0].left = w->states[1].left = NOW - 9 * MS;
+	w->d.gaps.n = 1;
+	assert_none();
+	w->gaps[0].time_ns = NOW - 12 * MS;
+	assert_only(SUSPECT_CRASH);
+}
+
+/* A deadline left only parts of the trace, in which the last code may be another thread's. */
+static void suspects_crash_with_a_last_stretch_is_none(void **state)
+{
+	(void)state;
+	exit_all(2);
+	w->d.window.limited = true;
+	w->known[0].known = REPORT_LAST_STRETCH;
+	assert_none();
+	w->known[0].known = REPORT_DECODED;
+	assert_only(SUSPECT_CRASH);
+}
+
 static void suspects_crash_with_a_thread_that_is_not_listed_is_none(void **state)
 {
 	(void)state;
@@ -1077,6 +1103,8 @@ int main(void)
 		CASE(suspects_crash_with_a_thread_left_is_none),
 		CASE(suspects_crash_with_a_thread_that_may_have_called_exit_is_none),
 		CASE(suspects_crash_with_a_thread_of_unknown_code_is_none),
+		CASE(suspects_crash_with_a_gap_behind_is_none),
+		CASE(suspects_crash_with_a_last_stretch_is_none),
 		CASE(suspects_crash_with_a_thread_that_is_not_listed_is_none),
 		CASE(suspects_deadlock_has_the_threads_that_wait_for_a_lock),
 		CASE(suspects_deadlock_too_short_is_the_wait_of_one),
