@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ^ h >> 29;
 }
 
-static uint32_t *find_slot(struct functions *f, uint32_t image, uint64_t offset)
+static uint32_t *find_slot(const struct functions *f, uint32_t image, uint64_t offset)
 {
 	size_t mask = f->n_slots - 1, i = (size_t)mix(offset, image) & mask;
 
@@ -136,7 +136,7 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 			struct perfmap_function *ret)
 {
 	const struct space *space = f->replay->contexts.list[context].space;
-	uint64_t begin, end;
+	uint64_t begin, end, at;
 
 	*ret = (struct perfmap_function){0, UINT64_MAX, NULL};
 	if (!space || replay_is_kernel(f->replay, address) ||
@@ -144,57 +144,96 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 		return;
 	begin = MAX_OF(ret->start, code->map_begin);
 	end = MIN_OF(ret->start + ret->size, code->map_end);
-	symbol->offset = code->offset + (address - code->address) - (address - begin);
+	at = code->offset + (address - code->address) - (address - begin);
+	if (symbol->address != 0)
+		symbol->address += at - symbol->offset;
+	symbol->offset = at;
 	symbol->size = end - begin;
 	symbol->name = ret->name;
 	symbol->begin = symbol->end = 0;
 	symbol->unbounded = false;
 }
 
+/* What is known of the code at an address. */
+struct found {
+	struct image_code code;
+	struct symbol symbol;
+	struct perfmap_function map;
+	uint64_t at; /* in the file */
+};
+
+/* Fills *RET_FN with the function at ADDRESS; false: there is no code. */
+static bool resolve(const struct functions *f, uint32_t context, uint64_t address,
+		    struct found *found, struct function *ret_fn)
+{
+	struct symbol *symbol = &found->symbol;
+
+	if (replay_find(f->replay, context, address, &found->code) != 0)
+		return false;
+	found->map = (struct perfmap_function){0, UINT64_MAX, NULL};
+	found->at = found->code.offset + (address - found->code.address);
+	replay_symbol(f->replay, address, &found->code, symbol);
+	if (!symbol->name)
+		look_in_map(f, context, address, &found->code, symbol, &found->map);
+	*ret_fn = (struct function){
+		.image = found->code.image,
+		.name = symbol->name,
+		.file_address = symbol->address,
+		.unbounded = symbol->unbounded,
+		.offset = symbol->offset,
+		.address = address - (found->at - symbol->offset),
+	};
+	if (!symbol->name && symbol->size == 0) {
+		ret_fn->offset = FUNCTIONS_WHOLE_IMAGE;
+		ret_fn->address = found->code.map_begin;
+	}
+	return true;
+}
+
 static int look_up(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret)
 {
-	struct image_code code;
-	struct symbol symbol;
-	struct function fn = {0};
-	struct perfmap_function map = {0, UINT64_MAX, NULL};
-	uint64_t at;
+	struct function fn;
+	struct found found;
+	const struct symbol *symbol = &found.symbol;
 
 	*ret = (struct functions_span){address, address + 1, address, context, 0};
-	if (replay_find(f->replay, context, address, &code) != 0)
+	if (!resolve(f, context, address, &found, &fn))
 		return 0;
-	at = code.offset + (address - code.address);
-	replay_symbol(f->replay, address, &code, &symbol);
-	if (!symbol.name)
-		look_in_map(f, context, address, &code, &symbol, &map);
-	fn.image = code.image;
-	fn.name = symbol.name;
-	fn.file_address = symbol.address;
-	fn.unbounded = symbol.unbounded;
-	if (!symbol.name && symbol.size == 0) {
-		fn.offset = FUNCTIONS_WHOLE_IMAGE;
-		fn.address = code.map_begin;
-		ret->lo = ret->entry = code.map_begin;
-		ret->hi = code.map_end;
+	if (fn.offset == FUNCTIONS_WHOLE_IMAGE) {
+		ret->lo = ret->entry = found.code.map_begin;
+		ret->hi = found.code.map_end;
 	} else {
-		fn.offset = symbol.offset;
-		fn.address = address - (at - symbol.offset);
-		place_at(&code, address, at - symbol.offset, symbol.size, &ret->lo, &ret->hi);
+		place_at(&found.code, address, found.at - symbol->offset, symbol->size, &ret->lo,
+			 &ret->hi);
 		ret->entry = ret->lo;
 	}
 	/* Other functions may lie within this one. */
-	if (symbol.begin < symbol.end) {
+	if (symbol->begin < symbol->end) {
 		uint64_t lo, hi;
 
-		place_at(&code, address, at - symbol.begin, symbol.end - symbol.begin, &lo, &hi);
+		place_at(&found.code, address, found.at - symbol->begin,
+			 symbol->end - symbol->begin, &lo, &hi);
 		ret->lo = MAX_OF(ret->lo, lo);
 		ret->hi = MIN_OF(ret->hi, hi);
 	}
 	/* Code without a name ends where the map has a name. */
-	ret->lo = MAX_OF(ret->lo, map.start);
-	ret->entry = MAX_OF(ret->entry, map.start);
-	ret->hi = MIN_OF(ret->hi, map.start + map.size);
+	ret->lo = MAX_OF(ret->lo, found.map.start);
+	ret->entry = MAX_OF(ret->entry, found.map.start);
+	ret->hi = MIN_OF(ret->hi, found.map.start + found.map.size);
 	return intern(f, &fn, &ret->function);
+}
+
+bool functions_resolve(const struct functions *f, uint32_t context, uint64_t address,
+		       struct function *ret, uint64_t *ret_at, uint32_t *ret_number)
+{
+	struct found found;
+
+	if (!resolve(f, context, address, &found, ret))
+		return false;
+	*ret_at = found.at;
+	*ret_number = *find_slot(f, ret->image, ret->offset);
+	return true;
 }
 
 static struct functions_span *cached(const struct functions *f, uint32_t context, uint64_t key)

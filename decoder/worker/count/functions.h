@@ -66,6 +66,11 @@ struct functions {
 /* 0 or -ENOMEM. */
 int functions_init(struct functions *f, const struct replay *replay);
 void functions_done(struct functions *f);
+/* The function at ADDRESS as functions_find() would name it, with no counters. Fills *RET, adds
+ * nothing to F, and says its number there; 0: F does not have it. *RET_AT is where ADDRESS lies in
+ * the file. false: there is no code at ADDRESS. */
+bool functions_resolve(const struct functions *f, uint32_t context, uint64_t address,
+		       struct function *ret, uint64_t *ret_at, uint32_t *ret_number);
 /* The span around ADDRESS (never empty). 0 or -ENOMEM. */
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret);
