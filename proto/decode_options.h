@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum worker_view {
-	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
+	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-2.schema.json */
 	WORKER_VIEW_SUMMARY = 1,  /* one flat JSON object */
 	WORKER_VIEW_PACKETS = 2,  /* one line for each packet */
 	WORKER_VIEW_BRANCHES = 3, /* FROM TO, one line for each taken branch */

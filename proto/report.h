@@ -1,11 +1,11 @@
 /*
  * The report: version of the schema, keys, shape. The formal schema is
- * docs/ptsnap-report-1.schema.json.
+ * docs/ptsnap-report-2.schema.json.
  *
  * A value that is not known is null, never 0. Addresses and TSC values are "0x..." strings.
  *`atNSec` is a time of the perf clock relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.11", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "2.0", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -31,7 +31,7 @@
  *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
  *               "bytes","traceBytes","rounds","lastStretches",
  *               "lastStretchesLeft"}: only with a deadline,
- *   "suspects": [{"kind","sinceNSec", and what the kind has: ptsnap-report(5), SUSPECTS}],
+ *   "suspects": [{"kind","sinceNSec","place", and what the kind has: ptsnap-report(5), SUSPECTS}],
  *   "cpus": [{"cpu","tid","state","why",
  *             "ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
  *             "begin": {"tsc","atNSec"} | null, "end": same,
@@ -51,16 +51,14 @@
  *   "eventCounts": {KIND: COUNT},
  *   "gapCounts": {KIND: COUNT},
  *   "gapCountsOutside": {KIND: COUNT},
- *   "gaps": [{"n","kind","cpu","atNSec","untilNSec","tsc","offset","bytes","address",
+ *   "gaps": [{"n","kind","cpu","atNSec","untilNSec","tsc","offset","bytes","place",
  *             "count","why"}],
  *   "processes": [{"pid","ppid","startNSec","exe","cmdline","uid","cgroup","unit","containerId",
  *		    "mountNamespace","nsPid"}],
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
  *                "transactions": {"begun","committed","aborted"} | null,
- *                "lastBranches": [{"from","to","kind","fromName","toName",
- *                                  "atNSec","uncertainNSec","fromSource","toSource","gap"}],
- *                "stack": [{"address","name","linkage","image","offset","source",
- *                           "inlined": [{"name","linkage","source"}]}],
+ *                "lastBranches": [{"from","to","kind","atNSec","uncertainNSec","gap"}],
+ *                "stack": [PLACE, ...] | null,
  *                "state": {"kind","sinceNSec","cpu","certain","codeKnown",
  *                          "systemCall": {"number","name"}: only if known} | null,
  *                "window","olderFrames": only with a deadline, or of a window of time}],
@@ -74,13 +72,16 @@
  *              of "pwrx" "lastCoreCState","deepestCoreCState","wakeReason"}],
  *   "interrupts": [{"kind","type",EVENT,"vector","cr2","vmExitQualification","vmExitReason"}],
  *   "aborts": [{EVENT}],
- *   "functions": [{"name","linkage","image","address","calls","selfInstructions",
- *                  "totalInstructions","selfNSec","totalNSec","source"}],
+ *   "functions": [{"address","name","linkage","image","fileAddress","file","line",
+ *                  "boundsUnknown","calls","selfInstructions","totalInstructions",
+ *                  "selfNSec","totalNSec","durations": {...}}],
  *   "images": [{"path","buildId","bytes","missing","instructions","unnamedInstructions",
  *               "dwarf","jitdump":{"times","whole","dropped"}}],
+ *   "places": [{"address","name","linkage","offset","function","image","fileAddress",
+ *               "file","line","inlined": [{"name","linkage","file","line"}]}],
  *   "cut": [{"what","kept","total"}] }
  *
- * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events begin
+ * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","place". Lists of events begin
  *with the oldest event; a list that is cut keeps the newest. KIND of eventCounts: marks_event_name
  * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as for --gap.
  *
@@ -88,13 +89,14 @@
  * "memory", "shared-memory", "file-mapping", "file", "unverified-file" (enum code_change,
  *decoder/code/code.h).
  *
- * linkage (also of fromName and toName): only if it differs from the name. source, fromSource,
- * toSource ("FILE:LINE"), inlined (innermost first): only if known. The line of a function is that
- *of its first instruction; the line of a frame is that of the call or instruction in the frame's
- * function; the line of a branch is that of the instruction. dwarf: "own", "apart", "none" or
- * "too-large", only if the decoder looked for it.
+ * PLACE, from, to, place: an index into places, or null. Of a place and of a function, all keys but
+ * address exist only if they are known; linkage, only if it differs from the name. function, image:
+ * indexes into functions and images. fileAddress: as addr2line counts. The line of a function is
+ * that of its first instruction; the line of a place is that of the call or instruction in the
+ * place's function; inlined: innermost first. dwarf: "own", "apart", "none" or "too-large", only if
+ * the decoder looked for it.
  *
- * stack: innermost frame first; stack[0] is where the thread was. image: index into images.
+ * stack: innermost frame first; stack[0] is where the thread was.
  * lastBranches: oldest first. turns: which thread ran on which CPU, oldest first, within the CPU's
  * [begin, end], without idle turns; certain false: the thread is not known (pid, tid and comm are
  * null). functions: most self instructions first. kind of a branch: "cond", "jump", "call",
@@ -103,6 +105,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.11"
+#define REPORT_SCHEMA_VERSION "2.0"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

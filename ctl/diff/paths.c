@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/diff/noise.h"
 #include "proto/base.h"
 
@@ -32,15 +33,15 @@ static struct path path_of(const struct comparison *c, const struct side_row *a,
 /* The innermost function of P that only P's report has, by more than noise. NULL: none. */
 static int find_reason(const struct path *p, const struct side_row **ret)
 {
-	const size_t n = field_count(p->row->stack, "");
+	const size_t n = field_count(p->row->thread, "stack");
 	int r = 0;
 
 	*ret = NULL;
 	for (size_t i = 0; r == 0 && i < n && !*ret; i++) {
 		const struct side_row *f;
 
-		r = side_function_of(p->side, p->names, p->other, field_at(p->row->stack, "", i),
-				     &f);
+		r = side_function_of(p->side, p->names, p->other,
+				     place_of_frame(p->side->report, p->row->thread, i), &f);
 		if (r == 0 && f && f->alone)
 			*ret = f;
 	}
@@ -60,12 +61,11 @@ static struct json_object *frames_of(const struct path *p)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; list && i < field_count(p->row->stack, ""); i++) {
-		struct json_object *from = field_at(p->row->stack, "", i);
+	for (size_t i = 0; list && i < field_count(p->row->thread, "stack"); i++) {
+		struct json_object *from = place_of_frame(p->side->report, p->row->thread, i);
 		struct json_object *to = json_object_new_object();
-		const char *name = field_text(from, "name");
 
-		diff_put(to, "name", diff_string(name ? name : field_text(from, "address")));
+		diff_put(to, "name", diff_string(place_name(from)));
 		diff_put(to, "image", diff_string(side_image_path(p->side, from)));
 		json_object_array_add(list, to);
 	}

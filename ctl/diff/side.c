@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "proto/base.h"
 
 #define UNNAMED "[code without names]"
@@ -136,7 +137,7 @@ const char *side_image_path(const struct side *s, struct json_object *o)
 	return field_text(image_of(s, o), "path");
 }
 
-/* The key of F, a function or a frame, and the name under which its row is shown. 0 or -ENOMEM. */
+/* The key of F, a function or a place, and the name under which its row is shown. 0 or -ENOMEM. */
 static int function_key(const struct side *s, const struct side *names, const struct side *other,
 			struct json_object *f, char **ret_key, const char **ret_name)
 {
@@ -229,7 +230,7 @@ static int path_key(const struct side *s, const struct side *names, const struct
 		CLEANUP_FREE char *key = NULL;
 		const char *name;
 
-		r = function_key(s, names, other, field_at(t, "stack", i), &key, &name);
+		r = function_key(s, names, other, place_of_frame(s->report, t, i), &key, &name);
 		if (r == 0)
 			fprintf(out, "\n%s", key);
 	}
@@ -252,7 +253,7 @@ int side_paths(struct side *s, const struct side *names, const struct side *othe
 		if (path_key(s, names, other, t, &key) < 0 || !(row = row_of(&s->paths, key)))
 			return -ENOMEM;
 		row->name = field_text(t, "comm");
-		row->stack = field_get(t, "stack");
+		row->thread = t;
 		row->n++;
 		s->stacks++;
 	}

@@ -17,7 +17,7 @@ struct side_row {
 	double insns;		       /* own instructions */
 	double nsec;		       /* own CPU time */
 	struct json_object *durations; /* NULL also if the row has several functions */
-	struct json_object *stack;     /* of a path: an array */
+	struct json_object *thread;    /* of a path: one that has it */
 	size_t other;		       /* the row of the other report; SIZE_MAX: none */
 	/* Set by the comparison: only this report has the function, by more than noise; and the
 	 * difference of its cost, in percent. */
@@ -52,11 +52,12 @@ int side_read(struct side *side, struct json_object *report);
 int side_functions(struct side *side, const struct side *names, const struct side *other);
 /* The same for the call stacks of threads: a row is a stack of threads of one name. */
 int side_paths(struct side *side, const struct side *names, const struct side *other);
-/* The row of the function of FRAME, or NULL if the report's functions do not have it. 0 or -ENOMEM.
+/* The row of the function of the place FRAME, or NULL if the report's functions do not have it. 0
+ * or -ENOMEM.
  */
 int side_function_of(const struct side *side, const struct side *names, const struct side *other,
 		     struct json_object *frame, const struct side_row **ret);
-/* The path of the image of O, a function or a frame; NULL: unknown. */
+/* The path of the image of O, a function or a place; NULL: unknown. */
 const char *side_image_path(const struct side *side, struct json_object *o);
 void side_free(struct side *side);
 /* Finds for each row of A the row of B of the same key, and the other way round. */

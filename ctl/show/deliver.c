@@ -16,6 +16,7 @@
 #include "ctl/show/pager.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "proto/report.h"
 
 /* json-c's tree of a report takes about fifteen times the memory of the text. */
 #define MAX_PARSED (256ull << 20)
@@ -28,6 +29,29 @@ static int write_failed(const char *path, int r)
 		return EXIT_CODE_FAILURE;
 	return say_error(EXIT_CODE_FAILURE, "%s: %s",
 			 path && strcmp(path, "-") != 0 ? path : "standard output", strerror(-r));
+}
+
+/* Whether REPORT has the version of the schema that this program reads; says so if not. Other
+ * output of the decoder, such as the map of a skim, has no version. */
+static bool is_known(struct json_object *report)
+{
+	static const char major[] = REPORT_SCHEMA_VERSION;
+	const char *version = field_text(report, "schemaVersion");
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out;
+
+	if (!version || strncmp(version, major, strcspn(major, ".") + 1) == 0)
+		return true;
+	out = open_memstream(&text, &size);
+	if (out)
+		text_puts(out, version, 12);
+	if (out && fclose(out) == 0)
+		say("the report has version %s of the schema, and this program reads version %s; "
+		    "decode the snapshot again: `ptsnapctl fetch --format=bundle ID -o FILE', "
+		    "`ptsnapctl decode FILE'",
+		    text, major);
+	return false;
 }
 
 struct json_object *deliver_read(int fd)
@@ -46,10 +70,11 @@ struct json_object *deliver_read(int fd)
 	tokener = json_tokener_new_ex(MAX_DEPTH);
 	report = tokener ? json_tokener_parse_ex(tokener, text, (int)size) : NULL;
 	json_tokener_free(tokener);
-	if (json_object_is_type(report, json_type_object))
+	if (json_object_is_type(report, json_type_object) && is_known(report))
 		return report;
+	if (!json_object_is_type(report, json_type_object))
+		say("the report is not valid JSON; -o FILE writes the report without reading it");
 	json_object_put(report);
-	say("the report is not valid JSON; -o FILE writes the report without reading it");
 	return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "ctl/show/show_private.h"
 #include "proto/base.h"
@@ -322,9 +323,12 @@ int show_list_json(struct json_object *report, const struct show_list *list,
 		*ret = json_object_new_array();
 		r = *ret ? 0 : -ENOMEM;
 	}
-	for (size_t i = 0; i < rows.n && r == 0 && *ret; i++)
-		if (json_object_array_add(*ret, json_object_get(row_at(&rows, i))) < 0)
+	for (size_t i = 0; i < rows.n && r == 0 && *ret; i++) {
+		struct json_object *row = place_expand(report, row_at(&rows, i));
+
+		if (!row || json_object_array_add(*ret, row) < 0)
 			r = -ENOMEM;
+	}
 	if (r == 0 && !quiet) {
 		remarks_make(&remarks, &rows, false);
 		for (size_t i = 0; i < remarks.n; i++)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "ctl/show/show_private.h"
 #include "proto/base.h"
@@ -144,13 +145,9 @@ static size_t put_path(FILE *out, const struct list_cell *c)
 	return name_puts_source(out, field_text(c->row, c->path), c->width);
 }
 
-/* The name of the function at PATH ("": the row itself), or its address. */
 static size_t put_function(FILE *out, const struct list_cell *c)
 {
-	struct json_object *f = field_get(c->row, c->path);
-	const char *name = field_text(f, "name");
-
-	return name_puts(out, name ? name : field_text(f, "address"), c->width);
+	return name_puts(out, place_name(c->row), c->width);
 }
 
 static const char *path_of_image(struct json_object *report, struct json_object *owner)
@@ -169,20 +166,18 @@ static size_t put_image(FILE *out, const struct list_cell *c)
 
 static size_t put_stack_top(FILE *out, const struct list_cell *c)
 {
-	struct list_cell top = *c;
-
-	top.row = field_at(c->row, c->path, 0);
-	top.path = "";
-	return put_function(out, &top);
+	return name_puts(out, place_name(place_of_frame(c->report, c->row, 0)), c->width);
 }
 
 static size_t put_caller(FILE *out, const struct list_cell *c)
 {
-	struct list_cell caller = *c;
+	return name_puts(out, place_name(place_of_frame(c->report, c->row, 1)), c->width);
+}
 
-	caller.row = field_at(c->row, c->path, 1);
-	caller.path = "";
-	return put_function(out, &caller);
+static size_t put_address(FILE *out, const struct list_cell *c)
+{
+	return text_puts(out, field_text(place_at(c->report, c->row, c->path), "address"),
+			 c->width);
 }
 
 /* "?" stands for a state that lost records could contradict. */
@@ -224,7 +219,7 @@ static size_t put_turn_comm(FILE *out, const struct list_cell *c)
 
 /* --- Places --- */
 
-/* Whether the function or frame O is of the selection. */
+/* Whether the function or place O is of the selection. */
 static enum list_fits place_fits(struct json_object *report, struct json_object *o,
 				 const struct show_select *s)
 {
@@ -247,7 +242,7 @@ static enum list_fits stack_fits(struct json_object *report, struct json_object 
 	if (!s->function && !s->image)
 		return LIST_YES;
 	for (size_t i = 0; i < n && fits != LIST_YES; i++) {
-		enum list_fits frame = place_fits(report, field_at(thread, "stack", i), s);
+		enum list_fits frame = place_fits(report, place_of_frame(report, thread, i), s);
 
 		if (frame != LIST_NO)
 			fits = frame;
@@ -323,7 +318,7 @@ static const struct list_column GAPS[] = {
 	{"LENGTH", "time", "atNSec", 6, 9, 0, of_length, NULL},
 	{"LENGTH", "bytes", "bytes", 0, 10, 0, of_bytes, NULL},
 	{"TIMES", "number", "count", 0, 11, 0, of_count, NULL},
-	{"ADDRESS", "", "address", 0, 18, 0, NULL, put_text},
+	{"ADDRESS", "", "place", 0, 18, 0, NULL, put_address},
 	{"WHY", "", "why", 10, 10, 1, NULL, put_text},
 };
 static const struct list_column TURNS[] = {

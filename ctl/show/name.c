@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "proto/base.h"
 
@@ -133,6 +134,13 @@ size_t name_puts(FILE *out, const char *name, size_t columns)
 		drop_between(copy, '(');
 	drop_middle(copy, columns / 2, columns);
 	return text_puts(out, copy, columns);
+}
+
+size_t name_puts_place(FILE *out, struct json_object *place, size_t columns)
+{
+	CLEANUP_FREE char *text = place_text(place);
+
+	return name_puts(out, text, columns);
 }
 
 size_t name_puts_source(FILE *out, const char *source, size_t columns)

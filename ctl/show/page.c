@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "ctl/show/show_private.h"
 #include "proto/base.h"
@@ -155,13 +156,12 @@ size_t page_stack(const struct page *p, FILE *out, struct json_object *t, size_t
 	size_t i;
 
 	for (i = first; i < n && i - first < max; i++) {
-		struct json_object *f = field_at(t, "stack", i);
-		const char *name = field_text(f, "name");
+		struct json_object *f = place_of_frame(p->report, t, i);
 
 		if (i > first)
 			fputs(p->style->utf8 ? " \u2190 " : " <- ", out);
 		put_inlined(p, out, f);
-		name_puts(out, name ? name : field_text(f, "address"), NAME_COLUMNS);
+		name_puts(out, place_name(f), NAME_COLUMNS);
 	}
 	if (i < n)
 		fputs(p->style->utf8 ? " \u2190 ..." : " <- ...", out);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "proto/base.h"
 
@@ -34,15 +35,15 @@ static struct json_object *last_of(struct json_object *r, const char *list)
 }
 
 /* " at NAME (CPU 1, thread 4711)", as far as the report says. */
-static void show_event_site(FILE *out, struct json_object *event)
+static void show_event_site(FILE *out, struct json_object *r, struct json_object *event)
 {
-	const char *name = field_text(event, "name"), *address = field_text(event, "address");
+	struct json_object *place = place_at(r, event, "place");
 	uint64_t cpu, tid;
 	bool has_cpu = field_u64(event, "cpu", &cpu), has_tid = field_u64(event, "tid", &tid);
 
-	if (name || address) {
+	if (place) {
 		fputs(" at ", out);
-		name_puts(out, name ? name : address, 40);
+		name_puts_place(out, place, 40);
 	}
 	if (!has_cpu && !has_tid)
 		return;
@@ -82,7 +83,7 @@ static void show_ptwrites(FILE *out, struct json_object *r)
 	if (last) {
 		fputs(", the last ", out);
 		text_puts(out, field_text(last, "payload"), 18);
-		show_event_site(out, last);
+		show_event_site(out, r, last);
 	}
 	fputc('\n', out);
 }
@@ -144,7 +145,7 @@ static void show_transactions(FILE *out, struct json_object *r)
 		figure_count(committed).text, figure_count(aborted).text);
 	if (last) {
 		fputs(", the last", out);
-		show_event_site(out, last);
+		show_event_site(out, r, last);
 	}
 	fputc('\n', out);
 }
@@ -167,7 +168,7 @@ static void show_interrupts(FILE *out, struct json_object *r)
 			fputs(" of ", out);
 			text_puts(out, field_text(last, "cr2"), 18);
 		}
-		show_event_site(out, last);
+		show_event_site(out, r, last);
 	}
 	fputc('\n', out);
 }

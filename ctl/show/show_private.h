@@ -67,6 +67,8 @@ void packages_find(const char *const *paths, size_t n, struct packages *ret);
  * out.
  */
 size_t name_puts(FILE *out, const char *name, size_t columns);
+/* Prints "NAME+0xOFFSET" of PLACE (ctl/base/place.h), or its address, likewise. */
+size_t name_puts_place(FILE *out, struct json_object *place, size_t columns);
 /* Prints "FILE:LINE" likewise. The beginning of a path that is too long is left out. */
 size_t name_puts_source(FILE *out, const char *source, size_t columns);
 /* Prints "FILE:LINE" likewise, with the file's name only. */

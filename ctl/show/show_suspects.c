@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "ctl/show/page.h"
 #include "ctl/show/show_private.h"
@@ -20,10 +21,16 @@
 #define NAME_COLUMNS	60
 #define MAX_DEADLOCK	4
 
-/* "NAME()" */
-static void put_function(FILE *out, struct json_object *o)
+/* The name of the function of O, a suspect or a part of one. */
+static const char *function_of(const struct page *p, struct json_object *o)
 {
-	name_puts(out, field_text(o, "name"), NAME_COLUMNS);
+	return field_text(place_at(p->report, o, "place"), "name");
+}
+
+/* "NAME()" */
+static void put_function(const struct page *p, FILE *out, struct json_object *o)
+{
+	name_puts(out, function_of(p, o), NAME_COLUMNS);
 	fputs("()", out);
 }
 
@@ -64,13 +71,13 @@ static struct json_object *thread_of(const struct page *p, struct json_object *s
 }
 
 /* The number of the innermost frame of T in the function of S; 0 if there is none. */
-static size_t frame_of(struct json_object *t, struct json_object *s)
+static size_t frame_of(const struct page *p, struct json_object *t, struct json_object *s)
 {
-	const char *name = field_text(s, "name"), *other;
+	const char *name = function_of(p, s), *other;
 	const size_t n = field_count(t, "stack");
 
 	for (size_t i = 0; name && i < n; i++) {
-		other = field_text(field_at(t, "stack", i), "name");
+		other = field_text(place_of_frame(p->report, t, i), "name");
 		if (other && strcmp(name, other) == 0)
 			return i;
 	}
@@ -78,14 +85,15 @@ static size_t frame_of(struct json_object *t, struct json_object *s)
 }
 
 /* The functions that the last branches of T entered by calls, each once, newest first. */
-static void put_last_calls(FILE *out, struct json_object *t, const char *but)
+static void put_last_calls(const struct page *p, FILE *out, struct json_object *t, const char *but)
 {
 	const char *seen[3] = {NULL};
 	size_t n = 0;
 
 	for (size_t i = field_count(t, "lastBranches"); i-- > 0 && n < ARRAY_SIZE(seen);) {
 		struct json_object *b = field_at(t, "lastBranches", i);
-		const char *kind = field_text(b, "kind"), *to = field_text(b, "toName");
+		const char *kind = field_text(b, "kind");
+		const char *to = field_text(place_at(p->report, b, "to"), "name");
 		bool known = !kind || !to || strncmp(kind, "call", 4) != 0 ||
 			     (but && strcmp(but, to) == 0);
 
@@ -106,7 +114,7 @@ static void put_crash(const struct page *p, FILE *out, struct json_object *s)
 	fputs(": ", out);
 	page_who(p, out, s, "tid");
 	fputs(" got no further than ", out);
-	name_puts(out, field_text(s, "name"), NAME_COLUMNS);
+	name_puts_place(out, place_at(p->report, s, "place"), NAME_COLUMNS);
 	put_callers(p, out, thread_of(p, s), 0);
 }
 
@@ -135,7 +143,7 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 	struct json_object *t = thread_of(p, s);
 	uint64_t ns = 0, ended, cpu;
 
-	put_function(out, s);
+	put_function(p, out, s);
 	page_age(s, "sinceNSec", &ns);
 	fprintf(out, " has not returned for %s in ", figure_nsec(ns).text);
 	page_who(p, out, s, "tid");
@@ -149,8 +157,8 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 		put_duration(out, s, "maxNSec");
 		fputs(" at most", out);
 	}
-	put_callers(p, out, t, frame_of(t, s));
-	put_last_calls(out, t, field_text(s, "name"));
+	put_callers(p, out, t, frame_of(p, t, s));
+	put_last_calls(p, out, t, function_of(p, s));
 }
 
 static void put_step(const struct page *p, FILE *out, const char *name)
@@ -173,7 +181,7 @@ static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 	field_u64(field_at(s, "inside", 0), "maxNSec", &part);
 	field_u64(s, "maxNSec", &whole);
 	for (size_t i = 0; i < inside; i++) {
-		const char *name = field_text(field_at(s, "inside", i), "name");
+		const char *name = function_of(p, field_at(s, "inside", i));
 
 		if (!name || strstr(name, "@plt"))
 			continue;
@@ -193,14 +201,14 @@ static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 }
 
 /* What happens as rarely, and takes as long. */
-static void put_rare(FILE *out, struct json_object *s)
+static void put_rare(const struct page *p, FILE *out, struct json_object *s)
 {
 	struct json_object *f = field_at(s, "rare", 0);
 
 	if (!f)
 		return;
 	fputs("; as rare and as slow: ", out);
-	put_function(out, f);
+	put_function(p, out, f);
 	fprintf(out, ", %s calls of up to %s", figure_field_count(f, "ended").text,
 		figure_field_nsec(f, "maxNSec").text);
 }
@@ -209,7 +217,7 @@ static void put_slow(const struct page *p, FILE *out, struct json_object *s)
 {
 	uint64_t off = 0, max = 0;
 
-	put_function(out, s);
+	put_function(p, out, s);
 	fprintf(out, ": %s calls, median ", figure_field_count(s, "ended").text);
 	put_duration(out, s, "p50NSec");
 	fprintf(out, "; %s took over %s, the last ended", figure_field_count(s, "slow").text,
@@ -223,7 +231,7 @@ static void put_slow(const struct page *p, FILE *out, struct json_object *s)
 		fputs(" of it in the kernel or blocked", out);
 	}
 	put_inside(p, out, s);
-	put_rare(out, s);
+	put_rare(p, out, s);
 }
 
 /* " <- A <- B": the callers of the longest call, but not the steps of the linker between them. */
@@ -233,7 +241,7 @@ static void put_lock_callers(const struct page *p, FILE *out, struct json_object
 	size_t shown = 0;
 
 	for (size_t i = 0; i < n && shown < MAX_INSIDE; i++) {
-		const char *name = field_text(field_at(s, "callers", i), "name");
+		const char *name = function_of(p, field_at(s, "callers", i));
 
 		if (!name || strstr(name, "@plt"))
 			continue;
@@ -246,7 +254,7 @@ static void put_contention(const struct page *p, FILE *out, struct json_object *
 {
 	fprintf(out, "contention: %s calls waited for a lock in ",
 		figure_field_count(s, "slow").text);
-	put_function(out, s);
+	put_function(p, out, s);
 	fprintf(out, ", for %s or more together", figure_field_nsec(s, "waitedNSec").text);
 	fprintf(out, ", while all code executed for %s", figure_field_nsec(s, "executedNSec").text);
 	fprintf(out, "; the longest took %s in ", figure_field_nsec(s, "maxNSec").text);
@@ -343,7 +351,7 @@ static void put_late(const struct page *p, FILE *out, struct json_object *s)
 
 	field_u64(s, "selfInstructions", &insns);
 	field_u64(p->report, "totals.instructions", &all);
-	put_function(out, s);
+	put_function(p, out, s);
 	fputs(" ran for the first time", out);
 	page_before(out, s, "sinceNSec");
 	fprintf(out, ", in the last 5 %% of the window: %s calls, %s instructions, ",
@@ -469,29 +477,16 @@ static uint32_t number_or_none(struct json_object *s, const char *path)
 	return field_u64(s, path, &v) && v < SHOW_NONE ? (uint32_t)v : SHOW_NONE;
 }
 
-/* The name of the function of S, the caller's; NULL: no memory. The name of an address has an
- * offset behind it. */
-static char *function_of(struct json_object *s)
-{
-	const char *name = field_text(s, "name"), *plus = name ? strrchr(name, '+') : NULL;
-	size_t size = name ? strlen(name) : 0;
-
-	if (plus && field_get(s, "address") && strncmp(plus, "+0x", 3) == 0 &&
-	    strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3))
-		size = (size_t)(plus - name);
-	return strndup(name ? name : "", size);
-}
-
 static int tell(const struct page *p, struct json_object *s, show_suspect_fn fn, void *userdata)
 {
-	CLEANUP_FREE char *function = function_of(s);
+	const char *function = function_of(p, s);
 	struct show_suspect suspect = {.kind = field_text(s, "kind"),
-				       .function = function,
+				       .function = function ? function : "",
 				       .tid = number_or_none(s, "tid"),
 				       .cpu = number_or_none(s, "cpu")};
 	CLEANUP_FREE char *text = NULL;
 	size_t size = 0;
-	FILE *out = function ? open_memstream(&text, &size) : NULL;
+	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
 		return -ENOMEM;

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
+#include "proto/base.h"
 
 #define MAX_THREADS   5
 #define MAX_FRAMES    6
@@ -134,10 +136,12 @@ static struct json_object *thread_with(FILE *out, struct json_object *r, const c
 /* " at FILE:LINE" */
 static void show_source(FILE *out, struct json_object *o)
 {
-	if (!field_text(o, "source"))
+	CLEANUP_FREE char *source = place_source(o);
+
+	if (!source)
 		return;
 	fputs(" at ", out);
-	name_puts_source(out, field_text(o, "source"), 40);
+	name_puts_source(out, source, 40);
 }
 
 /* The functions inlined in a frame, innermost first. Prints and counts down at most *LEFT lines. */
@@ -164,7 +168,7 @@ void show_table_stack(FILE *out, struct json_object *r)
 	size_t n = field_count(t, "stack"), inlined = MAX_INLINED;
 
 	for (size_t i = 0; i < n && i < MAX_FRAMES; i++) {
-		struct json_object *f = field_at(t, "stack", i);
+		struct json_object *f = place_of_frame(r, t, i);
 		uint64_t offset;
 
 		show_inlined(out, f, &inlined);
@@ -183,12 +187,23 @@ void show_table_stack(FILE *out, struct json_object *r)
 		fputs("  ... and callers from before the decoded part of the trace\n", out);
 }
 
-/* Field NAME or, where the report has no name, field ADDRESS. */
-static const char *name_or_address(struct json_object *o, const char *name, const char *address)
+static void show_branch(FILE *out, struct json_object *r, struct json_object *b)
 {
-	const char *text = field_text(o, name);
+	struct json_object *from = place_at(r, b, "from"), *to = place_at(r, b, "to");
+	CLEANUP_FREE char *from_text = place_text(from), *to_text = place_text(to);
+	CLEANUP_FREE char *from_line = place_line(from), *to_line = place_line(to);
 
-	return text ? text : field_text(o, address);
+	show_name(out, from_text, 30);
+	fputs("-> ", out);
+	if (!from_line && !to_line) {
+		name_puts(out, to_text, 30);
+		return;
+	}
+	show_name(out, to_text, 30);
+	fputs("at ", out);
+	name_puts_line(out, from_line, 24);
+	fputs(" -> ", out);
+	name_puts_line(out, to_line, 24);
 }
 
 void show_table_branches(FILE *out, struct json_object *r)
@@ -200,25 +215,13 @@ void show_table_branches(FILE *out, struct json_object *r)
 		fprintf(out, "  ... %zu before\n", first);
 	for (size_t i = first; i < n; i++) {
 		struct json_object *b = field_at(t, "lastBranches", i);
-		const char *from = field_text(b, "fromSource"), *to = field_text(b, "toSource");
 
 		fputs("  ", out);
 		show_cell(out, field_text(b, "kind"), 9);
 		if (field_text(b, "gap")) {
 			text_puts(out, field_text(b, "gap"), 30);
-			fputc('\n', out);
-			continue;
-		}
-		show_name(out, name_or_address(b, "fromName", "from"), 30);
-		fputs("-> ", out);
-		if (from || to) {
-			show_name(out, name_or_address(b, "toName", "to"), 30);
-			fputs("at ", out);
-			name_puts_line(out, from, 24);
-			fputs(" -> ", out);
-			name_puts_line(out, to, 24);
 		} else {
-			name_puts(out, name_or_address(b, "toName", "to"), 30);
+			show_branch(out, r, b);
 		}
 		fputc('\n', out);
 	}
@@ -231,15 +234,16 @@ void show_table_functions(FILE *out, struct json_object *r)
 
 	for (size_t i = 0; i < n && i < MAX_FUNCTIONS; i++) {
 		struct json_object *f = field_at(r, "functions", i);
+		CLEANUP_FREE char *source = place_source(f);
 
 		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
 			figure_field_count(f, "totalInstructions").text,
 			figure_field_count(f, "calls").text);
-		show_name(out, name_or_address(f, "name", "address"), 36);
+		show_name(out, place_name(f), 36);
 		text_puts(out, image_name(r, f), 24);
-		if (field_text(f, "source")) {
+		if (source) {
 			fputs(" at ", out);
-			name_puts_line(out, field_text(f, "source"), 30);
+			name_puts_line(out, source, 30);
 		}
 		fputc('\n', out);
 	}
@@ -277,7 +281,7 @@ void show_table_gaps(FILE *out, struct json_object *r)
 		show_cell(out, field_text(g, "kind"), 17);
 		fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
 			figure_field_bytes(g, "bytes").text);
-		show_cell(out, field_text(g, "address"), 18);
+		show_cell(out, field_text(place_at(r, g, "place"), "address"), 18);
 		text_puts(out, field_text(g, "why"), 180);
 		fputc('\n', out);
 		/* Only a gap with an offset lies between packets. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
+#include "ctl/base/place.h"
 #include "ctl/base/say.h"
 #include "proto/base.h"
 
@@ -249,6 +250,16 @@ static void put_gap(FILE *out, const struct timeline_event *e)
 	put_text(out, e->row, ": ", "why");
 }
 
+static void put_place(FILE *out, struct json_object *report, struct json_object *row)
+{
+	CLEANUP_FREE char *text = place_text(place_at(report, row, "place"));
+
+	if (!text)
+		return;
+	fputs(" in ", out);
+	text_puts(out, text, 0);
+}
+
 static void put_frequency(FILE *out, struct json_object *row)
 {
 	uint64_t mhz;
@@ -259,7 +270,7 @@ static void put_frequency(FILE *out, struct json_object *row)
 		put_number(out, row, "frequency, ratio ", "ratio");
 }
 
-static void put_event(FILE *out, const struct timeline_event *e)
+static void put_event(FILE *out, struct json_object *report, const struct timeline_event *e)
 {
 	switch (e->kind) {
 	case TIMELINE_RUN: put_run(out, e); break;
@@ -267,17 +278,17 @@ static void put_event(FILE *out, const struct timeline_event *e)
 	case TIMELINE_FREQUENCY: put_frequency(out, e->row); break;
 	case TIMELINE_PTWRITE:
 		put_text(out, e->row, "ptwrite ", "payload");
-		put_text(out, e->row, " in ", "name");
+		put_place(out, report, e->row);
 		break;
 	case TIMELINE_POWER: put_text(out, e->row, "power ", "kind"); break;
 	case TIMELINE_INTERRUPT:
 		put_text(out, e->row, "interrupt ", "kind");
 		put_number(out, e->row, ", vector ", "vector");
-		put_text(out, e->row, " in ", "name");
+		put_place(out, report, e->row);
 		break;
 	case TIMELINE_ABORT:
 		fputs("a transaction aborts", out);
-		put_text(out, e->row, " in ", "name");
+		put_place(out, report, e->row);
 		break;
 	default:
 		fputs("trigger", out);
@@ -306,7 +317,8 @@ static void put_begin(FILE *out, const struct timeline_event *e)
 }
 
 /* One line, as wide as the style says. 0 or -ENOMEM. */
-static int put_line(FILE *out, const struct timeline_event *e, const struct show_style *style)
+static int put_line(FILE *out, struct json_object *report, const struct timeline_event *e,
+		    const struct show_style *style)
 {
 	CLEANUP_FREE char *text = NULL;
 	const char *color = "";
@@ -316,7 +328,7 @@ static int put_line(FILE *out, const struct timeline_event *e, const struct show
 	if (!line)
 		return -ENOMEM;
 	put_begin(line, e);
-	put_event(line, e);
+	put_event(line, report, e);
 	if (fclose(line) == EOF)
 		return -ENOMEM;
 	if (style->color && e->kind == TIMELINE_GAP)
@@ -374,7 +386,7 @@ int show_timeline(FILE *out, struct json_object *report, const struct show_selec
 	} else {
 		fprintf(out, "%13s CPU %7s %-16s%s\n", "TRIGGER +ms", "TID", "COMM", "EVENT");
 		for (size_t i = first; i < end && r == 0; i++)
-			r = put_line(out, &e.list[i], style);
+			r = put_line(out, report, &e.list[i], style);
 	}
 	if (r == 0)
 		put_remarks(out, &e, end - first);
@@ -394,9 +406,12 @@ int show_timeline_json(struct json_object *report, const struct show_select *sel
 	choose(&e, select, &first, &end);
 	array = json_object_new_array();
 	for (size_t i = first; i < end; i++) {
-		struct json_object *o = NULL;
+		struct json_object *o = place_expand(report, e.list[i].row);
 
-		json_object_deep_copy(e.list[i].row, &o, NULL);
+		if (!o) {
+			json_object_put(array);
+			return -ENOMEM;
+		}
 		if (e.list[i].kind == TIMELINE_TRIGGER)
 			json_object_object_add(o, "atNSec", json_object_new_int64(0));
 		json_object_object_add(o, "event",

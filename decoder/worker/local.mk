@@ -48,6 +48,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_host.c \
 	decoder/worker/report/report_marks.c \
 	decoder/worker/report/report_parts.h \
+	decoder/worker/report/report_places.c \
 	decoder/worker/report/report_processes.c \
 	decoder/worker/report/report_source.c \
 	decoder/worker/report/report_summary.c \

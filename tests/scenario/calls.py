@@ -280,7 +280,7 @@ def scenario(name, text, language, arguments, terms, emu, options):
         events = sum(compare(tid, stream.threads.get(int(tid), []), frames_of(log))
                      for tid, log in logs.items())
         report = json.loads(run([PTSNAPCTL, "decode", "--view=report", "--json=short", bundle]))
-        counted = {f["name"].split("(")[0]: f["calls"] for f in report["functions"] if f["name"]}
+        counted = {f["name"].split("(")[0]: f["calls"] for f in report["functions"] if f.get("name")}
         for function, calls in stream.calls.items():
             if function not in ("f_R", "f_J", "f_K") and counted.get(function) != calls:
                 raise Failed(f"{function}: the report counts {counted.get(function)} calls, the "

@@ -182,7 +182,7 @@ class Truth:
 
     @staticmethod
     def is_ours(report, what):
-        i = what["image"]
+        i = what.get("image")
         return i is not None and report["images"][i]["path"].endswith("/program")
 
     def has(self, address):
@@ -211,48 +211,45 @@ def differ(what, ours, truth):
         raise Failed(f"{what}: {ours}, addr2line {truth}")
 
 
-def check_frame(truth, frame):
-    address = int(frame["address"], 16)
+def line_at(what):
+    return (os.path.realpath(what["file"]), what["line"]) if "line" in what else None
+
+
+def check_place(truth, place):
+    """Returns the number of functions that are inlined there."""
+    address = int(place["address"], 16)
     wanted = truth.at(address)
-    inlined = frame.get("inlined", [])
-    ours = [(f["name"], line_of(f.get("source"))) for f in inlined]
-    differ(f"inlined at {frame['address']}", ours, wanted[:-1])
+    inlined = place.get("inlined", [])
+    differ(f"inlined at {address:#x}", [(f["name"], line_at(f)) for f in inlined], wanted[:-1])
+    differ(f"file's address of {address:#x}", int(place["fileAddress"], 16), address - truth.base)
     if wanted:
-        differ(f"frame at {frame['address']}", line_of(frame.get("source")), wanted[-1][1])
-        differ(f"name at {frame['address']}", frame["name"], wanted[-1][0])
+        differ(f"line at {address:#x}", line_at(place), wanted[-1][1])
+        differ(f"name at {address:#x}", place["name"], wanted[-1][0])
     return len(inlined)
 
 
-def check_end(truth, branch, end):
-    if branch[end] is None or not truth.has(int(branch[end], 16)):
-        return 0
-    wanted = truth.at(int(branch[end], 16))
-    differ(f"{end} {branch[end]}", line_of(branch.get(f"{end}Source")),
-           wanted[0][1] if wanted else None)
-    return f"{end}Source" in branch
-
-
 def check_report(truth, report):
-    """Returns the numbers of frames, inlined functions, lines of branches and of functions."""
+    """Returns the numbers of frames, inlined functions, places with lines, and functions."""
     n = [0, 0, 0, 0]
+    ours = {}
+    for i, place in enumerate(report["places"]):
+        if truth.has(int(place["address"], 16)):
+            ours[i] = check_place(truth, place)
+            n[2] += "line" in place
     for thread in report["threads"]:
         for frame in thread["stack"] or []:
-            if truth.has(int(frame["address"], 16)):
-                n[0] += 1
-                n[1] += check_frame(truth, frame)
-        for branch in thread["lastBranches"]:
-            n[2] += check_end(truth, branch, "from") + check_end(truth, branch, "to")
+            n[0] += frame in ours
+            n[1] += ours.get(frame, 0)
     for f in report["functions"]:
         if truth.is_ours(report, f):
             wanted = truth.at(int(f["address"], 16))
-            differ(f"function {f['name']}", line_of(f.get("source")),
-                   wanted[-1][1] if wanted else None)
-            n[3] += "source" in f
+            differ(f"function {f['name']}", line_at(f), wanted[-1][1] if wanted else None)
+            n[3] += "line" in f
     return n
 
 
 def check_version(report):
-    if report["schemaVersion"] != "1.11":
+    if report["schemaVersion"] != "2.0":
         raise Failed(f"the report says it is of version {report['schemaVersion']}")
 
 
@@ -262,7 +259,7 @@ def check_linkage(report, wanted):
 
 
 def check_schema(path):
-    schema = os.path.join(os.environ.get("PTSNAP_SRCDIR", "."), "docs/ptsnap-report-1.schema.json")
+    schema = os.path.join(os.environ.get("PTSNAP_SRCDIR", "."), "docs/ptsnap-report-2.schema.json")
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../system/worker_schema.py")
     if subprocess.run([sys.executable, "-c", "import jsonschema"], stderr=subprocess.DEVNULL,
                       check=False).returncode == 0:
@@ -296,7 +293,7 @@ def check_all(bundles, program, options, dwarf):
     n = sum_up(counts)
     if min(n) == 0:
         raise Failed(f"nothing was compared: {n}")
-    return f"{n[0]} frames, {n[1]} inlined, {n[2]} ends of branches, {n[3]} functions"
+    return f"{n[0]} frames, {n[1]} inlined, {n[2]} places, {n[3]} functions"
 
 
 class ReadyRecording(Recording):
@@ -358,7 +355,7 @@ def own(work, options):
     for name in options.get("names", ()):
         if name not in names:
             raise Failed(f"no function {name}: {sorted(names)}")
-    if any("source" in f for f in report["functions"]):
+    if any("line" in f for f in report["functions"]):
         raise Failed("lines that nobody asked for")
     return said
 
@@ -439,7 +436,7 @@ def by_daemon(work, options):
     n = sum_up(counts)
     if min(n) == 0:
         raise Failed(f"nothing was compared: {n}")
-    return f"{n[0]} frames, {n[1]} inlined, {n[2]} ends of branches, {n[3]} functions"
+    return f"{n[0]} frames, {n[1]} inlined, {n[2]} places, {n[3]} functions"
 
 
 def debug_sections(path):

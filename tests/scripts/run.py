@@ -79,23 +79,27 @@ def number(value):
     return value[2:] if isinstance(value, str) and value.startswith("0x") else value
 
 
+def address(report, place):
+    return number(report["places"][place]["address"])
+
+
 def events(text):
-    """A line an element of the lists of events, without what is null and the name, which is the
-    image's; of each thread its transactions and its stack; then a line a count."""
+    """A line an element of the lists of events, without what is null; of each thread its transactions and its stack; then a line a count."""
     r = json.loads(text)
     lines = [" ".join(["errata", *r["errata"]]) + "\n"]
     if r["configuration"]["filters"]:
         lines.append(" ".join(["filters", *r["configuration"]["filters"]]) + "\n")
     for name in EVENTS:
         for e in r[name]:
-            lines.append(" ".join([name, *(f"{k}={number(v)}" for k, v in e.items()
-                                           if v is not None and k != "name")]) + "\n")
+            e = {("address" if k == "place" else k): (address(r, v) if k == "place" else v)
+                 for k, v in e.items() if v is not None}
+            lines.append(" ".join([name, *(f"{k}={number(v)}" for k, v in e.items())]) + "\n")
     for t in r["threads"]:
         if t["transactions"]:
             lines.append(" ".join(["transactions", *(f"{k}={v}" for k, v in
                                                      t["transactions"].items())]) + "\n")
         if t["stack"]:
-            lines.append(" ".join(["stack", *(number(f["address"]) for f in t["stack"])]) + "\n")
+            lines.append(" ".join(["stack", *(address(r, f) for f in t["stack"])]) + "\n")
     return "".join(lines + [f"{k} {v}\n" for k, v in r["eventCounts"].items()])
 
 

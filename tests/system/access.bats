@@ -130,7 +130,7 @@ as() {
 	for uid in 1001 1002 1003; do
 		as $uid fetch "$id" -o - >"$DIR/$uid.json"
 		python3 "$SYSTEM/one_user.py" "$DIR/full.json" "$DIR/$uid.json" "$bundle" $uid
-		python3 "$SYSTEM/worker_schema.py" "$PTSNAP_SRCDIR/docs/ptsnap-report-1.schema.json" \
+		python3 "$SYSTEM/worker_schema.py" "$PTSNAP_SRCDIR/docs/ptsnap-report-2.schema.json" \
 			"$DIR/$uid.json"
 	done
 	# The second time, the recorder sends the report that it remembers.

@@ -500,6 +500,20 @@ saved() {
 	EOF
 }
 
+@test "a saved report of another version of the schema is refused" {
+	echo '{"schemaVersion": "1.11", "id": "old"}' >"$dir/old.json"
+	echo '{"schemaVersion": "2.7", "id": "newer"}' >"$dir/newer.json"
+	printf '{"schemaVersion": "3\\u001b", "id": "new"}' >"$dir/new.json"
+	ctl info "$dir/old.json"
+	fails 1 "version 1.11 of the schema, and this program reads version 2.0; decode the snapshot again"
+	ctl functions --json "$dir/old.json"
+	fails 1 "version 1.11"
+	ctl diff "$dir/newer.json" "$dir/new.json"
+	fails 1 'version 3\x1b'
+	ctl info "$dir/newer.json"
+	[ "$status" -eq 0 ]
+}
+
 @test "info ends with what differs from a baseline" {
 	saved quiet 0
 	saved busy 900
@@ -583,7 +597,7 @@ assert both["report"]["id"] == both["difference"]["a"]["id"] == "5abc-0001", bot
 	recorder normal
 	ctl fetch latest
 	[ "$status" -eq 0 ]
-	[[ $output == '{"schemaVersion": "1.0"'* ]]
+	[[ $output == '{"schemaVersion": "2.0"'* ]]
 	ctl fetch latest --json=off
 	[[ $output == "Report    5abc-0001"* ]]
 	"$ctl" --socket="$sock" fetch 5abc --format=bundle -o - >"$dir/b1"

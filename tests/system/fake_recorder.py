@@ -16,7 +16,7 @@ import time
 
 ID = "5abc-0001"
 HOSTILE = "re\x1b[31mason\nline"
-REPORT = {"schemaVersion": "1.0", "id": ID, "trigger": {"kind": "control", "reason": HOSTILE}}
+REPORT = {"schemaVersion": "2.0", "id": ID, "trigger": {"kind": "control", "reason": HOSTILE}}
 ENTRY = {"id": ID, "state": "done", "trigger": "control", "reason": HOSTILE,
          "realtimeUSec": 1700000000000000, "bootId": "b", "rawBytes": 8388608, "reportBytes": 12345,
          "gaps": 0, "later": {"field": True}}

@@ -60,13 +60,12 @@ is() {
 # For prog: whether a function has a line, the function's image, and the state of its DWARF.
 lines_are() {
 	is "[.images[] | select(.path | endswith(\"/prog\")) | .dwarf] | unique | join(\",\")" "$1"
-	is "[.functions[] | select(.name == \"large\") | .source // \"\" | sub(\".*/\"; \"\")] | join(\",\")" "$2"
+	is "[.functions[] | select(.name == \"large\") | if .file then \"\\(.file):\\(.line)\" else \"\" end | sub(\".*/\"; \"\")] | join(\",\")" "$2"
 }
 
 no_lines() {
 	is '[.images[] | select(has("dwarf"))] | length' 0
-	is '[.functions[], .threads[].stack[], .threads[].lastBranches[] |
-		select(has("source") or has("inlined") or has("fromSource") or has("toSource"))] | length' 0
+	is '[.functions[], .places[] | select(has("file") or has("line") or has("inlined"))] | length' 0
 }
 
 without_symbols() {
@@ -81,7 +80,7 @@ without_symbols() {
 	report=$(newest json)
 	cp "$report" "$DIR/decoded"
 	lines_are own "$LINE"
-	is .schemaVersion 1.11
+	is .schemaVersion 2.0
 	# Join the bundle with the kept images after program and source are gone.
 	rm "$DIR/prog" "$DIR/prog.c"
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
@@ -313,7 +312,7 @@ claim() {
 @test "reading lines ends at the time limit" {
 	record --source-lines -- "$DIR/prog"
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
-	local count='[.functions[], .threads[].stack[] | select(has("source"))] | length'
+	local count='[.functions[], .places[] | select(has("file"))] | length'
 	"$PTSNAP_BUILDDIR/tests/support/run_worker" lines=1 "$DECODE" 0 "$DIR/joined" "$DIR/decoded"
 	is "$count > 1" true
 	# The first file takes longer than the limit.

@@ -51,9 +51,13 @@ recipe() {
 @test "the recipes say what is in a report" {
 	report leaf
 	recipes
-	[ "$(recipe '.stack[]?' | sed -n 2p)" = "  leaf+2" ]
-	[ "$(recipe '.stack[]?' | sed -n 3p)" = "  main+0" ]
-	[ "$(recipe .lastBranches | tail -n1 | cut -f2,3)" = "$(printf 'disable\tleaf+0x2')" ]
+	[ "$(recipe '\(.pid)/\(.tid)' | sed -n 2p)" = "  leaf+2" ]
+	[ "$(recipe '\(.pid)/\(.tid)' | sed -n 3p)" = "  main+0" ]
+	[ "$(recipe '(.from | place)' | tail -n1 | cut -f2,3)" = "$(printf 'disable\tleaf+2')" ]
+	# A place leads to its function and its file, and joined places are those of the list.
+	[ "$(recipe '$f.calls' | cut -f2,4)" = "$(printf 'leaf\t%s' "$(jq '.functions[] | select(.name == "leaf").calls' report.json)")" ]
+	[ "$(recipe .fileAddress | wc -l)" -eq 2 ]
+	[ "$(recipe '|= place' | jq -r '.stack[0].name, .lastBranches[-1].from.name')" = "$(printf 'leaf\nleaf')" ]
 	[ "$(recipe .coverage.percent)" = "100 % decoded, 100 % exact" ]
 	[ "$(recipe .trigger)" = "$(printf 'offline\t-')" ]
 	# main is the outermost function.
@@ -62,5 +66,5 @@ recipe() {
 	recipes
 	[ "$(recipe '"blocked"' | cut -f1,2,3,5)" = "$(printf '250\t4713\tsecond\ttail')" ]
 	[ "$(recipe .turns | cut -f3,4 | sort -u)" = "$(printf '0\t4712\n0\t4713')" ]
-	[ "$(recipe selfNSec | cut -f3 | head -n1)" = tail ]
+	[ "$(recipe '.selfNSec, .calls' | cut -f3 | head -n1)" = tail ]
 }

@@ -94,7 +94,7 @@ rings() {
 	tar xOf "$DIR/bundle" manifest.json | jq -c '[.trigger.unit, .labels]' >"$DIR/manifest"
 	grep -qF '["web-1.service",[{"key":"release","value":"7"},{"key":"team","value":"web"}]]' "$DIR/manifest"
 	[ "$(jq -c '[.schemaVersion, .trigger.kind, .trigger.unit, .trigger.labels]' "$DIR/report")" = \
-		'["1.11","unit","web-1.service",{"release":"7","team":"web"}]' ]
+		'["2.0","unit","web-1.service",{"release":"7","team":"web"}]' ]
 	# The built-in trigger takes snapshots for other units.
 	ctl snapshot --no-decode --trigger=unit --unit=db.service >/dev/null
 	[ "$(field '[.name, .reason, .labels]')" = '["unit",null,null]' ]

@@ -80,7 +80,7 @@ grep -q '"what":"processes"' "$dir/many.cut" || fail "limit: the cut is not said
 cp "$dir/many.cut" "$dir/manycut.0"
 
 if python3 -c 'import jsonschema' 2>/dev/null; then
-	python3 "$top/tests/system/worker_schema.py" "$top/docs/ptsnap-report-1.schema.json" \
+	python3 "$top/tests/system/worker_schema.py" "$top/docs/ptsnap-report-2.schema.json" \
 		"$dir"/*.0 || fail "schema"
 else
 	echo "python3-jsonschema is not installed: reports are not validated"
@@ -90,7 +90,7 @@ fi
 kinds=$(sed -n 's/^\t\[FAULT_[A-Z_]*\] = { "\([a-z-]*\)".*/\1/p' "$top/decoder/packet/fault.c")
 [ "$(echo "$kinds" | wc -l)" -gt 30 ] || fail "kinds of gaps: $kinds"
 for kind in $(echo "$kinds" | grep -vx none); do
-	grep -q "\"$kind\"" "$top/docs/ptsnap-report-1.schema.json" || fail "no $kind in the schema"
+	grep -q "\"$kind\"" "$top/docs/ptsnap-report-2.schema.json" || fail "no $kind in the schema"
 	grep -q "\*$kind\*" "$top/docs/ptsnap-report.5.scd" || fail "no $kind in the manual"
 done
 

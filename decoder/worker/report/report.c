@@ -111,14 +111,18 @@ static void write_all(const struct report *r, struct json_writer *w)
 	write_list(r, w, REPORT_ABORTS);
 	write_list(r, w, REPORT_FUNCTIONS);
 	write_list(r, w, REPORT_IMAGES);
+	report_places(r, w);
 	write_cut(r, w);
 	json_end_object(w);
 }
 
-/* Keeps the elements of L that fit into BUDGET bytes, besides those that are kept already and take
- * l->bytes of them. 0 or -ENOMEM. */
-static int measure(const struct report *r, struct report_list *l, uint64_t budget)
+/* Keeps the further elements of L that fit into BUDGET bytes, together with the places that no
+ * element before them mentions. *RET_SPENT is what they take. 0 or -ENOMEM. */
+static int measure(const struct report *r, struct report_list *l, uint64_t budget,
+		   uint64_t *ret_spent)
 {
+	const struct report_places_mark first = report_places_mark(r);
+	uint64_t elements = 0;
 	CLEANUP(bytes_out_done) struct bytes_out out;
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
 
@@ -127,13 +131,20 @@ static int measure(const struct report *r, struct report_list *l, uint64_t budge
 		return -ENOMEM;
 	json_begin_object(w, NULL);
 	json_begin_array(w, l->key);
+	*ret_spent = 0;
 	while (l->kept < l->total) {
+		const struct report_places_mark before = report_places_mark(r);
+
 		bytes_out_reset(&out);
 		l->element(r, w, l->kept);
-		if (out.error == -ENOMEM)
+		if (out.error == -ENOMEM || report_places_error(r) < 0)
 			return -ENOMEM;
-		if (out.size > budget - l->bytes)
+		elements += out.size;
+		if (elements + (report_places_mark(r).bytes - first.bytes) > budget) {
+			report_places_forget(r, before);
 			break;
+		}
+		*ret_spent = elements + (report_places_mark(r).bytes - first.bytes);
 		l->bytes += out.size;
 		l->kept++;
 	}
@@ -157,14 +168,11 @@ static int measure_rest(const struct report *r, uint64_t *ret_bytes)
 /* Keeps the elements of L that fit into GIVEN bytes of *LEFT besides those that L has already. */
 static int fit(const struct report *r, struct report_list *l, uint64_t given, uint64_t *left)
 {
-	const uint64_t had = l->bytes;
-	int result;
+	uint64_t spent;
+	int result = measure(r, l, given, &spent);
 
-	if (l->kept == l->total)
-		return 0;
-	result = measure(r, l, had + given);
 	if (result == 0)
-		*left -= l->bytes - had;
+		*left -= spent;
 	return result;
 }
 
@@ -182,7 +190,9 @@ static int fit_lists(struct report *r, enum report_list_id first, enum report_li
  * the least number for the first threads. */
 static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
 {
+	const struct report_places_mark before = report_places_mark(r);
 	struct report_list *l = &r->lists[REPORT_THREADS];
+	uint64_t spent;
 	int result = 0;
 
 	r->branches_kept = REPORT_LAST_BRANCHES;
@@ -193,12 +203,13 @@ static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
 		all.total = l->kept;
 		all.kept = 0;
 		all.bytes = 0;
-		result = measure(r, &all, l->bytes + given);
+		result = measure(r, &all, l->bytes + given, &spent);
 		if (result == 0 && all.kept == all.total) {
-			*left -= all.bytes - l->bytes;
+			*left -= spent - l->bytes;
 			l->bytes = all.bytes;
 			break;
 		}
+		report_places_forget(r, before);
 		if (r->branches_kept > LEAST_BRANCHES)
 			r->branches_kept /= 2;
 		else
@@ -216,7 +227,9 @@ static int plan_within(struct report *r, uint64_t limit)
 	int result;
 
 	r->measuring = true;
-	result = measure_rest(r, &rest);
+	result = report_places_measure(r);
+	if (result == 0)
+		result = measure_rest(r, &rest);
 	if (result < 0)
 		return result;
 	if (rest + CUT_RESERVE > limit)
@@ -237,6 +250,7 @@ static int plan_within(struct report *r, uint64_t limit)
 	if (result == 0)
 		result = fit_lists(r, REPORT_SUSPECTS, REPORT_FUNCTIONS, 1, &left);
 	r->measuring = false;
+	report_places_forget(r, (struct report_places_mark){0});
 	return result;
 }
 
@@ -277,9 +291,10 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
 	int result;
 
-	r.symbols = calloc(REPORT_SYMBOLS, sizeof(*r.symbols));
 	r.reader = insn_reader_new();
-	result = !r.symbols || !r.reader ? -ENOMEM : report_source_init(&r);
+	result = !r.reader ? -ENOMEM : report_source_init(&r);
+	if (result == 0)
+		result = report_places_init(&r);
 	if (result == 0)
 		result = prepare(&r);
 	if (result == 0 && options->report_limit > 0) {
@@ -295,8 +310,10 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 		result = json_writer_new_fd(fd, options->report_limit, options->pretty, &w);
 	if (result == 0) {
 		write_all(&r, w);
-		result = json_writer_finish(w);
+		result = report_places_error(&r);
 	}
+	if (result == 0)
+		result = json_writer_finish(w);
 	free(r.threads);
 	free(r.states);
 	free(r.suspects);
@@ -307,7 +324,8 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 	free(r.image_places);
 	free(r.functions);
 	free(r.processes);
-	free(r.symbols);
+	free(r.function_places);
+	report_places_done(&r);
 	report_source_done(&r);
 	return result;
 }

@@ -3,12 +3,13 @@
  *
  * The report tells a person what happened: it has the host, the window, CPUs, threads with their
  * last branches and stacks, functions, images, gaps and marks. The summary is one small object for
- * scripts and tests. docs/ptsnap-report-1.schema.json is the report's schema; proto/report.h has
+ * scripts and tests. docs/ptsnap-report-2.schema.json is the report's schema; proto/report.h has
  * its version and its limits.
  *
  * report.c puts the parts in order and decides what is cut. Each part has a file: report_host.c the
  * head, from the manifest; report_cpus.c CPUs, coverage, totals, gaps and the window that was
  * decoded; report_threads.c threads; report_states.c what each was doing at the trigger;
+ * report_places.c the addresses that the others mention;
  * report_suspects.c and suspects_threads.c what stands out; report_turns.c which thread ran when;
  * report_processes.c processes; report_functions.c functions and images; report_marks.c what is not
  * a branch; report_source.c source lines, inlined functions and demangled names. report_values.c
@@ -17,6 +18,8 @@
  *
  * Decisions that govern the room:
  * - The schema is public: keys are only added, with a new minor version.
+ * - An address of code is written once, in the list of places. All other parts have its index, by
+ *   report_place(). A place that no kept element mentions is not written.
  * - A suspect is found by a rule that ptsnap-report(5) states, from evidence of this recording. A
  *   rule has a least number and a least duration; in doubt there is no suspect. The report has
  *   values, and ptsnapctl makes the words.

@@ -323,7 +323,7 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	report_hex(w, "tsc", gap->tsc);
 	report_u64(w, "offset", report_is_limited(r) ? MANIFEST_ABSENT : gap->offset);
 	report_u64(w, "bytes", gap->bytes);
-	report_hex(w, "address", gap->address);
+	report_bare_place(r, w, "place", gap->address);
 	json_u64(w, "count", gap->count);
 	report_string_cut(w, "why", gap->why ? gap->why : fault_why(gap->kind), REPORT_MAX_STRING);
 	json_end_object(w);

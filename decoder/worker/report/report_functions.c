@@ -55,19 +55,15 @@ static void write_durations(const struct report *r, struct json_writer *w, const
 	json_end_object(w);
 }
 
-void report_function_name(const struct report *r, struct json_writer *w, uint32_t function)
+void report_name(const struct report *r, struct json_writer *w, const char *name, uint32_t image,
+		 uint64_t file_address, uint64_t offset)
 {
-	const struct function *f = &r->d->tally.functions.list[function];
-
-	if (f->image == UINT32_MAX)
-		json_null(w, "name");
-	else if (f->name)
-		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
+	if (name)
+		report_string_cut(w, "name", report_source_name(r, name), REPORT_MAX_STRING);
 	else
-		report_unnamed(w, "name",
-			       f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
-			       f->file_address, f->offset);
-	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
+		report_unnamed(w, "name", image < r->m->n_images ? r->m->images[image].path : NULL,
+			       file_address, offset);
+	report_linkage(r, w, name);
 }
 
 static void report_function(const struct report *r, struct json_writer *w, size_t i)
@@ -75,9 +71,15 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
 
 	json_begin_object(w, NULL);
-	report_function_name(r, w, r->functions[i]);
-	report_image_ref(r, w, f->image);
-	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
+	if (f->image != UINT32_MAX) {
+		json_hex(w, "address", f->address);
+		report_name(r, w, f->name, f->image, f->file_address, f->offset);
+		report_image_ref(r, w, f->image);
+		if (f->file_address != 0)
+			json_hex(w, "fileAddress", f->file_address);
+		if (f->offset != FUNCTIONS_WHOLE_IMAGE)
+			report_source(r, w, f->image, f->offset);
+	}
 	if (f->unbounded)
 		json_bool(w, "boundsUnknown", true);
 	json_u64(w, "calls", f->calls);
@@ -86,8 +88,6 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	write_nsec(r, w, "selfNSec", f->self_ticks);
 	write_nsec(r, w, "totalNSec", f->total_ticks);
 	write_durations(r, w, f);
-	if (f->offset != FUNCTIONS_WHOLE_IMAGE)
-		report_source_outer(r, w, f->image, f->offset);
 	json_end_object(w);
 }
 
@@ -209,12 +209,17 @@ int report_prepare_functions(struct report *r)
 	size_t n = 0;
 
 	r->functions = calloc(f->n, sizeof(*r->functions));
-	if (!r->functions)
+	r->function_places = calloc(f->n, sizeof(*r->function_places));
+	if (!r->functions || !r->function_places)
 		return -ENOMEM;
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++) {
+		r->function_places[i] = UINT32_MAX;
 		if (f->list[i].self_insns > 0)
 			r->functions[n++] = (uint32_t)i;
+	}
 	qsort_r(r->functions, n, sizeof(*r->functions), compare_functions, f->list);
+	for (size_t i = 0; i < n; i++)
+		r->function_places[r->functions[i]] = (uint32_t)i;
 	r->lists[REPORT_FUNCTIONS] =
 		(struct report_list){.key = "functions", .total = n, .element = report_function};
 	return 0;

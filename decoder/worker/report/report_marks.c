@@ -22,16 +22,12 @@ static void write_head(const struct report *r, struct json_writer *w, const stru
 	report_tsc(w, "tsc", mark->flow.tsc_lo);
 }
 
-static void write_address(const struct report *r, struct json_writer *w, const struct mark *mark)
+static void write_place(const struct report *r, struct json_writer *w, const struct mark *mark)
 {
-	if (!(mark->flow.flags & FLOW_MARK_HAS_IP) ||
-	    !permit_address(r->d->replay->permit, mark->flow.ip)) {
-		json_null(w, "address");
-		json_null(w, "name");
-		return;
-	}
-	json_hex(w, "address", mark->flow.ip);
-	report_name(r, w, "name", mark->context, mark->flow.ip);
+	if (mark->flow.flags & FLOW_MARK_HAS_IP)
+		report_place(r, w, "place", mark->context, mark->flow.ip);
+	else
+		json_null(w, "place");
 }
 
 static void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
@@ -42,7 +38,7 @@ static void report_ptwrite(const struct report *r, struct json_writer *w, size_t
 	write_head(r, w, mark);
 	json_hex(w, "payload", mark->flow.value);
 	json_u64(w, "size", mark->flow.size);
-	write_address(r, w, mark);
+	write_place(r, w, mark);
 	json_end_object(w);
 }
 
@@ -98,7 +94,7 @@ static void report_power(const struct report *r, struct json_writer *w, size_t i
 	json_begin_object(w, NULL);
 	json_string(w, "kind", kind);
 	write_head(r, w, mark);
-	write_address(r, w, mark);
+	write_place(r, w, mark);
 	switch (mark->flow.kind) {
 	case FLOW_MARK_MWAIT:
 		json_hex(w, "hints", value & 0xff);
@@ -127,7 +123,7 @@ static void report_abort(const struct report *r, struct json_writer *w, size_t i
 
 	json_begin_object(w, NULL);
 	write_head(r, w, mark);
-	write_address(r, w, mark);
+	write_place(r, w, mark);
 	json_end_object(w);
 }
 
@@ -170,7 +166,7 @@ static void report_interrupt(const struct report *r, struct json_writer *w, size
 	json_string(w, "kind", name);
 	json_u64(w, "type", flow->type);
 	write_head(r, w, mark);
-	write_address(r, w, mark);
+	write_place(r, w, mark);
 	if (name && !interrupts[flow->type].vector)
 		json_null(w, "vector");
 	else

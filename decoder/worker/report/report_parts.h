@@ -109,19 +109,8 @@ struct report_image {
 	uint64_t unnamed; /* of them in functions without a name */
 };
 
-/* The symbol of an address, looked up once. */
-struct report_symbol {
-	uint64_t address; /* 0: the entry is free */
-	uint32_t context;
-	uint32_t image;	   /* index of the manifest; UINT32_MAX: none */
-	uint64_t offset;   /* from the beginning of the function, or of memory without functions */
-	uint64_t at;	   /* from the beginning of the file */
-	const char *name;  /* borrowed; NULL: no symbol */
-	uint64_t function; /* the address of the function's start in the file; 0: no ELF file */
-};
-#define REPORT_SYMBOLS (1u << 15)
-
 struct report_source;
+struct report_places;
 
 struct report {
 	struct decode *d; /* borrowed */
@@ -148,35 +137,53 @@ struct report {
 	struct report_turn *turns; /* newest first */
 	uint64_t turns_total;	   /* including turns without an element */
 	struct report_image *images;
-	uint32_t *image_places;	       /* manifest index -> place in images */
-	uint32_t *functions;	       /* indices, most self instructions first */
-	struct report_symbol *symbols; /* by a hash of context and address, REPORT_SYMBOLS */
+	uint32_t *image_places;	   /* manifest index -> place in images */
+	uint32_t *functions;	   /* indices, most self instructions first */
+	uint32_t *function_places; /* number in the tally -> place in functions; UINT32_MAX */
 	struct report_source *source;
+	struct report_places *places;
 };
 
-/* An address, resolved. */
-struct report_place {
-	/* The name of the function as the source has it, or "FILE@0xADDRESS" (report_unnamed()), or
-	 * of memory without functions; empty: unknown. */
-	char name[REPORT_MAX_STRING + 1];
-	const char *linkage; /* the name in the symbol table; borrowed; NULL: there is none */
-	uint32_t image;	     /* index of the manifest; UINT32_MAX: none */
-	uint64_t offset;     /* from the beginning of the function or file; MANIFEST_ABSENT */
-	uint64_t at;	     /* from the beginning of the file; MANIFEST_ABSENT */
+/* --- Places: report_places.c --- */
+
+/* 0 or -ENOMEM. */
+int report_places_init(struct report *r);
+void report_places_done(struct report *r);
+/* KEY: the index of the place of ADDRESS in CONTEXT; null for 0 and for an address that the report
+ * may not tell. */
+void report_place(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		  uint64_t address);
+/* The same for an address of an unknown context, of which nothing more is known; 0 is an address,
+ * and MANIFEST_ABSENT is none. */
+void report_bare_place(const struct report *r, struct json_writer *w, const char *key,
+		       uint64_t address);
+/* The same for the first instruction of the function with this number in the tally. */
+void report_function_place(const struct report *r, struct json_writer *w, const char *key,
+			   uint32_t number);
+/* "places": all that were mentioned. */
+void report_places(const struct report *r, struct json_writer *w);
+/* The name in the symbol table of the function at ADDRESS; borrowed; NULL: unknown. */
+const char *report_linkage_at(const struct report *r, uint32_t context, uint64_t address);
+
+/* How many places there are, and the bytes that they are measured to take. */
+struct report_places_mark {
+	size_t n;
+	uint64_t bytes;
 };
+/* From now on new places are measured, while r->measuring. 0 or -ENOMEM. */
+int report_places_measure(struct report *r);
+struct report_places_mark report_places_mark(const struct report *r);
+/* Forgets the places that were added since report_places_mark() gave TO; {0}: all places. */
+void report_places_forget(const struct report *r, struct report_places_mark to);
+/* 0; -ENOMEM: some place could not be added. */
+int report_places_error(const struct report *r);
 
-/* --- Addresses, names and times: report_values.c --- */
-
-void report_place(const struct report *r, uint32_t context, uint64_t address,
-		  struct report_place *ret);
+/* --- Values: report_values.c --- */
 
 /* Whether the report is for one user alone (permit.h). */
 bool report_is_limited(const struct report *r);
 /* Whether the report may tell what THREAD did at TIME (perf ns). */
 bool report_permits(const struct report *r, const struct timeline_thread *thread, uint64_t time);
-/* null for 0 and for an address that the report may not tell. */
-void report_address(const struct report *r, struct json_writer *w, const char *key,
-		    uint64_t address);
 /* The name of THREAD at TIME, perf ns; never the name of another thread with the same number. */
 const char *report_comm(const struct report *r, const struct timeline_thread *thread,
 			uint64_t time);
@@ -189,14 +196,8 @@ void report_when(const struct report *r, struct json_writer *w, uint64_t lo, uin
 void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio);
 /* TICKS of TSC in ns. */
 void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks);
-/* The place of image INDEX (of the manifest) in the report, or null. */
+/* "image": where image INDEX (of the manifest) is in the report; nothing if it is not there. */
 void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index);
-/* "NAME" or "NAME+0xOFFSET" of an address, or null. */
-void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
-		 uint64_t address);
-/* KEY: "FILE:LINE" of the instruction at an address, if the line is known and may be told. */
-void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
-		 uint64_t address);
 
 /* --- Source: report_source.c --- */
 
@@ -209,13 +210,9 @@ const char *report_source_name(const struct report *r, const char *linkage);
 /* The following functions write nothing if nothing is known. */
 /* "linkage", if the name differs from LINKAGE. */
 void report_linkage(const struct report *r, struct json_writer *w, const char *linkage);
-/* KEY: the line of the instruction at OFFSET of IMAGE (of the manifest); it may be a line of an
- * inlined function. */
-void report_source_line(const struct report *r, struct json_writer *w, const char *key,
-			uint32_t image, uint64_t offset);
-/* "source": the line within the outermost function, into which others were inlined. */
-void report_source_outer(const struct report *r, struct json_writer *w, uint32_t image,
-			 uint64_t offset);
+/* "file" and "line" of the instruction at OFFSET of IMAGE (of the manifest), within the outermost
+ * function, into which others were inlined. */
+void report_source(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "inlined": the functions that were inlined there. */
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "dwarf" of IMAGE. */
@@ -266,8 +263,9 @@ int report_prepare_suspects(struct report *r);
 
 /* --- The parts --- */
 
-/* "name" of the function with this number in the tally, and "linkage". */
-void report_function_name(const struct report *r, struct json_writer *w, uint32_t function);
+/* "name" of a function, and "linkage". The values are those of struct function. */
+void report_name(const struct report *r, struct json_writer *w, const char *name, uint32_t image,
+		 uint64_t file_address, uint64_t offset);
 
 /* How many last branches of thread I are kept. */
 uint64_t report_branches_kept(const struct report *r, size_t i);

@@ -18,8 +18,6 @@
 
 #define NAMES (1u << 12)
 #define LINES (1u << 16)
-/* A line number has ten digits at most. */
-#define MAX_FILE (REPORT_MAX_STRING - 11)
 
 struct source_name {
 	const char *linkage; /* NULL: the entry is free */
@@ -147,35 +145,21 @@ static const struct dwarf_frame *lines_at(const struct report *r, uint32_t image
 	return s->frames;
 }
 
-/* "FILE:LINE"; writes nothing if the line is unknown. */
-static void write_line(struct json_writer *w, const char *key, const struct dwarf_frame *frame)
+static void write_line(struct json_writer *w, const struct dwarf_frame *frame)
 {
-	char text[REPORT_MAX_STRING + 1];
-
 	if (!frame->file || frame->line == 0)
 		return;
-	snprintf(text, sizeof(text), "%.*s:%u", (int)MAX_FILE, frame->file, frame->line);
-	json_string(w, key, text);
+	report_string_cut(w, "file", frame->file, REPORT_MAX_STRING);
+	json_u64(w, "line", frame->line);
 }
 
-void report_source_line(const struct report *r, struct json_writer *w, const char *key,
-			uint32_t image, uint64_t offset)
+void report_source(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset)
 {
 	size_t n;
 	const struct dwarf_frame *frames = lines_at(r, image, offset, &n);
 
 	if (n > 0)
-		write_line(w, key, &frames[0]);
-}
-
-void report_source_outer(const struct report *r, struct json_writer *w, uint32_t image,
-			 uint64_t offset)
-{
-	size_t n;
-	const struct dwarf_frame *frames = lines_at(r, image, offset, &n);
-
-	if (n > 0)
-		write_line(w, "source", &frames[n - 1]);
+		write_line(w, &frames[n - 1]);
 }
 
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset)
@@ -192,7 +176,7 @@ void report_inlined(const struct report *r, struct json_writer *w, uint32_t imag
 		json_begin_object(w, NULL);
 		report_string_cut(w, "name", report_source_name(r, name), REPORT_MAX_STRING);
 		report_linkage(r, w, name);
-		write_line(w, "source", &frames[i]);
+		write_line(w, &frames[i]);
 		json_end_object(w);
 	}
 	json_end_array(w);

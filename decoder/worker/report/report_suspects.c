@@ -471,18 +471,6 @@ static int find_gaps(struct report *r)
 
 /* --- The list --- */
 
-static void write_function(const struct report *r, struct json_writer *w, uint32_t function)
-{
-	size_t place = 0;
-
-	while (place < r->lists[REPORT_FUNCTIONS].kept && r->functions[place] != function)
-		place++;
-	report_u64(w, "function",
-		   place < r->lists[REPORT_FUNCTIONS].kept || r->measuring ? place
-									   : MANIFEST_ABSENT);
-	report_function_name(r, w, function);
-}
-
 static void write_slow(const struct report *r, struct json_writer *w,
 		       const struct report_suspect *s)
 {
@@ -496,7 +484,7 @@ static void write_slow(const struct report *r, struct json_writer *w,
 	json_begin_array(w, "inside");
 	for (size_t i = 0; i < s->n_inside; i++) {
 		json_begin_object(w, NULL);
-		write_function(r, w, s->inside[i]);
+		report_function_place(r, w, "place", s->inside[i]);
 		json_u64(w, "maxNSec", s->inside_ns[i]);
 		json_end_object(w);
 	}
@@ -506,7 +494,7 @@ static void write_slow(const struct report *r, struct json_writer *w,
 		const struct function *f = function_at(r, s->rare[i]);
 
 		json_begin_object(w, NULL);
-		write_function(r, w, s->rare[i]);
+		report_function_place(r, w, "place", s->rare[i]);
 		json_u64(w, "ended", f->calls - f->unended);
 		json_u64(w, "maxNSec",
 			 suspects_span(r, suspects_durations(r, s->rare[i])->slowest.ticks));
@@ -528,7 +516,7 @@ static void write_contention(const struct report *r, struct json_writer *w,
 	json_begin_array(w, "callers");
 	for (size_t i = 0; i < s->n_inside; i++) {
 		json_begin_object(w, NULL);
-		write_function(r, w, s->inside[i]);
+		report_function_place(r, w, "place", s->inside[i]);
 		json_u64(w, "maxNSec", s->inside_ns[i]);
 		json_end_object(w);
 	}
@@ -543,13 +531,6 @@ static void write_gap(const struct report *r, struct json_writer *w, const struc
 	json_string(w, "gap", fault_name(g->kind));
 	report_u64(w, "cpu", g->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : g->cpu);
 	report_at(r, w, "untilNSec", s->until);
-}
-
-static void write_place(const struct report *r, struct json_writer *w,
-			const struct report_suspect *s)
-{
-	report_address(r, w, "address", s->address);
-	report_name(r, w, "name", s->context, s->address);
 }
 
 static void write_values(const struct report *r, struct json_writer *w,
@@ -568,7 +549,7 @@ static void write_values(const struct report *r, struct json_writer *w,
 		json_u64(w, "selfInstructions", s->count);
 		break;
 	case SUSPECT_CRASH:
-	case SUSPECT_LOCK_WAIT: write_place(r, w, s); break;
+	case SUSPECT_LOCK_WAIT: report_place(r, w, "place", s->context, s->address); break;
 	case SUSPECT_DEADLOCK:
 		json_begin_array(w, "tids");
 		for (size_t i = 0; i < s->n_tids; i++)
@@ -578,7 +559,7 @@ static void write_values(const struct report *r, struct json_writer *w,
 		break;
 	case SUSPECT_WAIT:
 		report_write_call(w, s->count);
-		write_place(r, w, s);
+		report_place(r, w, "place", s->context, s->address);
 		break;
 	case SUSPECT_RUNNABLE:
 		report_id(w, "cpu", r->m->cpus[s->cpu].cpu);
@@ -629,7 +610,7 @@ static void report_suspect(const struct report *r, struct json_writer *w, size_t
 	if (s->thread)
 		report_ids(w, s->thread, s->thread);
 	if (s->function != 0)
-		write_function(r, w, s->function);
+		report_function_place(r, w, "place", s->function);
 	write_values(r, w, s);
 	json_end_object(w);
 }

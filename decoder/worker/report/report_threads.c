@@ -21,15 +21,11 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	};
 
 	json_begin_object(w, NULL);
-	report_address(r, w, "from", b->from);
-	report_address(r, w, "to", b->to);
+	report_place(r, w, "from", b->context, b->from);
+	report_place(r, w, "to", b->context, b->to);
 	json_string(w, "kind", kinds[b->kind]);
 	if (b->kind == FLOW_GAP)
 		json_string(w, "gap", fault_name((enum fault)b->fault));
-	report_name(r, w, "fromName", b->context, b->from);
-	report_name(r, w, "toName", b->context, b->to);
-	report_line(r, w, "fromSource", b->context, b->from);
-	report_line(r, w, "toSource", b->context, b->to);
 	report_when(r, w, b->tsc_lo, b->tsc_hi);
 	json_end_object(w);
 }
@@ -89,20 +85,8 @@ uint64_t report_branches_kept(const struct report *r, size_t i)
 static void write_frame(const struct report *r, struct json_writer *w,
 			const struct tally_counters *counters, uint64_t address)
 {
-	struct report_place place;
-
-	if (!permit_address(r->d->replay->permit, address))
-		return;
-	report_place(r, counters->context, address, &place);
-	json_begin_object(w, NULL);
-	json_hex(w, "address", address);
-	json_string(w, "name", place.name[0] != '\0' ? place.name : NULL);
-	report_linkage(r, w, place.linkage);
-	report_image_ref(r, w, place.image);
-	report_u64(w, "offset", place.offset);
-	report_source_outer(r, w, place.image, place.at);
-	report_inlined(r, w, place.image, place.at);
-	json_end_object(w);
+	if (permit_address(r->d->replay->permit, address))
+		report_place(r, w, NULL, counters->context, address);
 }
 
 static void write_stack(const struct report *r, struct json_writer *w,

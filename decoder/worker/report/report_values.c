@@ -1,5 +1,5 @@
 /*
- * Writes single values of the report, and looks up the names of addresses.
+ * Writes single values of the report.
  */
 #include <stdio.h>
 #include <string.h>
@@ -107,14 +107,6 @@ bool report_permits(const struct report *r, const struct timeline_thread *thread
 	       permit_thread(r->d->replay->permit, thread, time) == PERMIT_YES;
 }
 
-void report_address(const struct report *r, struct json_writer *w, const char *key,
-		    uint64_t address)
-{
-	if (address != MANIFEST_ABSENT && !permit_address(r->d->replay->permit, address))
-		address = MANIFEST_ABSENT;
-	report_hex(w, key, address == 0 ? MANIFEST_ABSENT : address);
-}
-
 const char *report_comm(const struct report *r, const struct timeline_thread *thread, uint64_t time)
 {
 	if (report_is_limited(r) && thread->end > thread->begin)
@@ -159,9 +151,7 @@ void report_image_ref(const struct report *r, struct json_writer *w, uint32_t in
 
 	if (r->measuring)
 		json_u64(w, "image", WIDEST_IMAGE);
-	else if (place >= r->lists[REPORT_IMAGES].kept)
-		json_null(w, "image");
-	else
+	else if (place < r->lists[REPORT_IMAGES].kept)
 		json_u64(w, "image", place);
 }
 
@@ -193,86 +183,4 @@ void report_unnamed(struct json_writer *w, const char *key, const char *path, ui
 
 	functions_unnamed(text, path, address, offset);
 	json_string(w, key, text);
-}
-
-/* Looked up once: many threads have the same branches, and each is measured before it is written.
- */
-static const struct report_symbol *symbol_at(const struct report *r, uint32_t context,
-					     uint64_t address)
-{
-	const struct replay *replay = r->d->replay;
-	uint64_t h = (address ^ (uint64_t)context << 40) * UINT64_C(0x9e3779b97f4a7c15);
-	struct report_symbol *s = &r->symbols[h >> 40 & (REPORT_SYMBOLS - 1)];
-	struct image_code code;
-	struct symbol symbol;
-
-	if (s->address == address && s->context == context)
-		return s;
-	*s = (struct report_symbol){.address = address, .context = context, .image = UINT32_MAX};
-	if (replay_find(replay, context, address, &code) != 0)
-		return s;
-	replay_symbol(replay, address, &code, &symbol);
-	s->image = code.image;
-	s->offset = s->at = code.offset + (address - code.address);
-	s->name = symbol.name;
-	s->function = symbol.address;
-	if (symbol.name || symbol.address)
-		s->offset -= symbol.offset;
-	return s;
-}
-
-static void name_unnamed(const struct report *r, const struct report_symbol *s,
-			 struct report_place *ret)
-{
-	functions_unnamed(ret->name, s->image < r->m->n_images ? r->m->images[s->image].path : NULL,
-			  s->function, s->function != 0 ? s->offset : FUNCTIONS_WHOLE_IMAGE);
-}
-
-void report_place(const struct report *r, uint32_t context, uint64_t address,
-		  struct report_place *ret)
-{
-	const struct report_symbol *s;
-
-	ret->name[0] = '\0';
-	ret->linkage = NULL;
-	ret->image = UINT32_MAX;
-	ret->offset = ret->at = MANIFEST_ABSENT;
-	if (address == 0)
-		return;
-	s = symbol_at(r, context, address);
-	if (s->image == UINT32_MAX)
-		return;
-	ret->image = s->image;
-	ret->offset = s->offset;
-	ret->at = s->at;
-	ret->linkage = s->name;
-	if (s->name)
-		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
-	else
-		name_unnamed(r, s, ret);
-}
-
-void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
-		 uint64_t address)
-{
-	struct report_place place;
-	char text[sizeof(place.name) + 32];
-
-	report_place(r, context, address, &place);
-	snprintf(text, sizeof(text), "%s+0x%llx", place.name, (unsigned long long)place.offset);
-	if (place.name[0] == '\0')
-		json_null(w, key);
-	else
-		json_string(w, key, place.offset == 0 ? place.name : text);
-}
-
-void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
-		 uint64_t address)
-{
-	const struct report_symbol *s;
-
-	if (address == 0 || !permit_address(r->d->replay->permit, address))
-		return;
-	s = symbol_at(r, context, address);
-	report_source_line(r, w, key, s->image, s->at);
 }

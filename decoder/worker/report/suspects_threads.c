@@ -99,10 +99,7 @@ static uint64_t frame_at(const struct tally_counters *c, size_t i)
 static void find_lock(const struct report *r, struct moment *m)
 {
 	for (size_t i = 0; i < LOCK_FRAMES && frame_at(m->last, i) != 0; i++) {
-		struct report_place place;
-
-		report_place(r, m->last->context, frame_at(m->last, i), &place);
-		if (!is_lock_function(place.linkage))
+		if (!is_lock_function(report_linkage_at(r, m->last->context, frame_at(m->last, i))))
 			continue;
 		m->lock = true;
 		m->caller = frame_at(m->last, i + 1);

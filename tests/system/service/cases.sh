@@ -177,15 +177,15 @@ case_lines() {
 has_program() {
 	ctl -q snapshot -o "$OUT/lines.json" && is "$(jq -r "$WAITS" "$OUT/lines.json")" "$1"
 }
-WAITS='[.threads[] | select(.comm == "lines") | .stack[]? | select(.name == "work")] |
+WAITS='.places as $p | [.threads[] | select(.comm == "lines") | .stack[]? | $p[.] | select(.name == "work")] |
 	if length == 0 then "absent"
-	elif any(((.source // "") | test("/lines\\.c:[0-9]+$")) and .inlined[0].name == "rest" and
-		(.inlined[0].source | test("/lines\\.c:[0-9]+$"))) then "lines"
-	elif any(has("source") or has("inlined")) then "half" else "bare" end'
+	elif any(((.file // "") | endswith("/lines.c")) and .inlined[0].name == "rest" and
+		(.inlined[0].file | endswith("/lines.c"))) then "lines"
+	elif any(has("file") or has("inlined")) then "half" else "bare" end'
 decodes_with_lines() {
 	ctl fetch "$(jq -r .id "$OUT/lines.json")" --format=bundle -o "$OUT/lines.ptsnap" &&
 		ptsnapctl decode --lines -o "$OUT/again.json" "$OUT/lines.ptsnap" &&
-		is "$(jq -c .threads "$OUT/again.json")" "$(jq -c .threads "$OUT/lines.json")"
+		is "$(jq -c "[.threads, .places]" "$OUT/again.json")" "$(jq -c "[.threads, .places]" "$OUT/lines.json")"
 }
 
 # Whom ExcludeUsers= names is not decoded for anybody.

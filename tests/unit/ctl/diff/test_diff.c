@@ -28,6 +28,8 @@ static struct json_object *report(const char *build, const char *functions, cons
 			     "\"cpus\":[{\"cpu\":0,\"gotNSec\":1000000000}],"
 			     "\"images\":[{\"path\":\"/usr/bin/web\",\"buildId\":\"%s\"},"
 			     "{\"path\":\"/lib/libz.so.1.2.%s\",\"buildId\":\"z%s\"}],"
+			     "\"places\":[{\"name\":\"main\",\"image\":0},"
+			     "{\"name\":\"g\",\"image\":0},{\"name\":\"fresh\",\"image\":0}],"
 			     "\"functions\":[%s]%s}",
 			     build, build, build, functions, more) > 0);
 	o = json_tokener_parse(text);
@@ -264,16 +266,19 @@ static void diff_threads_are_matched_by_name(void **state)
 	json_object_put(diff);
 }
 
-#define STACK(comm, inner)                                                                  \
-	"{\"tid\":1,\"comm\":\"" comm "\",\"instructions\":5,\"stack\":[{\"name\":\"" inner \
-	"\",\"image\":0},{\"name\":\"main\",\"image\":0}]}"
+/* Indexes into the places of report(). */
+#define IN_MAIN	 "0"
+#define IN_G	 "1"
+#define IN_FRESH "2"
+#define STACK(comm, inner) \
+	"{\"tid\":1,\"comm\":\"" comm "\",\"instructions\":5,\"stack\":[" inner "," IN_MAIN "]}"
 
 static void diff_stacks_through_functions_of_both_are_not_listed(void **state)
 {
 	const char *functions = MAIN "," FUNCTION("g", "0", "500", "900", "8000");
 	struct json_object *diff =
-		diff_of(report("a", functions, ",\"threads\":[" STACK("web", "main") "]"),
-			report("a", functions, ",\"threads\":[" STACK("web", "g") "]"), 10);
+		diff_of(report("a", functions, ",\"threads\":[" STACK("web", IN_MAIN) "]"),
+			report("a", functions, ",\"threads\":[" STACK("web", IN_G) "]"), 10);
 
 	(void)state;
 	assert_int_equal(total(diff), 0);
@@ -284,8 +289,8 @@ static void diff_stack_through_new_function_is_listed(void **state)
 {
 	const char *fresh = MAIN "," FUNCTION("fresh", "0", "500", "900", "80000000");
 	struct json_object *diff =
-		diff_of(report("a", MAIN, ",\"threads\":[" STACK("web", "main") "]"),
-			report("b", fresh, ",\"threads\":[" STACK("web", "fresh") "]"), 10);
+		diff_of(report("a", MAIN, ",\"threads\":[" STACK("web", IN_MAIN) "]"),
+			report("b", fresh, ",\"threads\":[" STACK("web", IN_FRESH) "]"), 10);
 	struct json_object *row = field_at(diff, "paths", 0);
 	char *text;
 
@@ -307,10 +312,10 @@ static void diff_stack_of_many_threads_is_listed(void **state)
 {
 	const char *functions = MAIN "," FUNCTION("g", "0", "500", "900", "8000");
 	struct json_object *diff = diff_of(
-		report("a", functions, ",\"threads\":[" TWICE(MANY(STACK("web", "main"))) "]"),
+		report("a", functions, ",\"threads\":[" TWICE(MANY(STACK("web", IN_MAIN))) "]"),
 		report("a", functions,
-		       ",\"threads\":[" TWICE(MANY(STACK("web", "g"))) "," MANY(
-			       STACK("web", "main")) "]"),
+		       ",\"threads\":[" TWICE(MANY(STACK("web", IN_G))) "," MANY(
+			       STACK("web", IN_MAIN)) "]"),
 		10);
 	struct json_object *row = field_at(diff, "paths", 0);
 
@@ -371,7 +376,7 @@ static void diff_hostile_reports_are_shown_escaped(void **state)
 		"\"\\u001b]0;x\\u0007\",\"linkage\":7,\"image\":18446744073709551615,\"calls\":"
 		"\"18446744073709551615\",\"selfInstructions\":\"18446744073709551615\","
 		"\"selfNSec\":-1,\"durations\":[]}],\"threads\":[{\"comm\":\"\\u001b\","
-		"\"instructions\":\"18446744073709551615\",\"stack\":[7,{\"name\":\"\\u001b\"}]},7],\"gapCounts\":{\"\\u001b\":1},"
+		"\"instructions\":\"18446744073709551615\",\"stack\":[7,0,{}]},7],\"places\":[{\"name\":\"\\u001b\"}],\"gapCounts\":{\"\\u001b\":1},"
 		"\"cpus\":[{\"gotNSec\":1}],\"images\":7,\"cut\":[7,{\"what\":7}],\"turns\":{}}",
 		"{\"functions\":[{}, null, 7],\"gapCounts\":[],\"threads\":[{}],\"cpus\":[null],"
 		"\"images\":[{\"path\":\".so.\",\"buildId\":\"\"}],\"turns\":[null]}",

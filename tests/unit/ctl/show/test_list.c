@@ -2,6 +2,7 @@
  * ctl/show: lists of a report as tables: selections, limits, widths; hostile, old and empty
  * reports.
  */
+#include "ctl/base/field.h"
 #include "ctl/show/show.h"
 
 #include <setjmp.h>
@@ -73,13 +74,15 @@ static const char REPORT[] =
 	"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"web\",\"instructions\":5,\"cpuNSec\":1000,"
 	"\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-2000,\"cpu\":3,\"certain\":false,"
 	"\"systemCall\":{\"number\":202,\"name\":\"futex\"}},"
-	"\"stack\":[{\"name\":\"lock_wait\",\"image\":0},{\"name\":\"serve\",\"image\":0}]},"
+	"\"stack\":[0,1]},"
 	"{\"pid\":9,\"tid\":9,\"comm\":\"idle\",\"instructions\":0,\"state\":null,\"stack\":null}],"
 	"\"processes\":[{\"pid\":7,\"ppid\":1,\"uid\":0,\"unit\":\"web.service\","
 	"\"exe\":\"/usr/bin/web\",\"cmdline\":\"web --port 80\"}],"
 	"\"gaps\":[{\"n\":1,\"kind\":\"overflow\",\"cpu\":0,\"atNSec\":-1234567,"
-	"\"untilNSec\":-1234067,\"bytes\":16,\"count\":2,\"why\":\"the CPU lost packets\"},"
+	"\"untilNSec\":-1234067,\"bytes\":16,\"place\":2,\"count\":2,\"why\":\"the CPU lost packets\"},"
 	"{\"kind\":\"image-missing\",\"cpu\":null,\"atNSec\":null,\"count\":1,\"why\":\"no file\"}],"
+	"\"places\":[{\"name\":\"lock_wait\",\"image\":0},{\"name\":\"serve\",\"image\":0},"
+	"{\"address\":\"0x1234\"}],"
 	"\"turns\":[{\"cpu\":0,\"pid\":7,\"tid\":8,\"comm\":\"web\",\"atNSec\":-3000,"
 	"\"untilNSec\":-2000,\"certain\":true},"
 	"{\"cpu\":0,\"pid\":null,\"tid\":null,\"comm\":null,\"atNSec\":-2000,\"untilNSec\":-1000,"
@@ -272,8 +275,8 @@ static void show_list_hostile_names_are_escaped_and_bounded(void **state)
 		"\",\"image\":0,\"calls\":18446744073709551615,"
 		"\"selfInstructions\":18446744073709551615}],"
 		"\"threads\":[{\"comm\":\"" EVIL "\",\"state\":{\"kind\":\"" EVIL
-		"\",\"sinceNSec\":-100000000000000},\"stack\":[{\"name\":\"" EVIL EVIL EVIL
-		"\"}]}],"
+		"\",\"sinceNSec\":-100000000000000},\"stack\":[0]}],"
+		"\"places\":[{\"name\":\"" EVIL EVIL EVIL "\"}],"
 		"\"processes\":[{\"pid\":1,\"cmdline\":\"" EVIL EVIL EVIL EVIL
 		"\",\"unit\":\"" EVIL EVIL "\"}],"
 		"\"gaps\":[{\"kind\":\"" EVIL EVIL "\",\"why\":\"" EVIL EVIL EVIL EVIL "\"}],"
@@ -322,6 +325,28 @@ static void show_list_json_has_the_selected_rows_or_null(void **state)
 	json_object_put(none);
 }
 
+static void show_list_json_has_places_instead_of_indexes(void **state)
+{
+	struct json_object *report = json_tokener_parse(REPORT), *array = NULL;
+
+	(void)state;
+	assert_int_equal(show_list_json(report, show_list_find("threads"),
+					&(struct show_select){.limit = 1}, true, &array),
+			 0);
+	assert_string_equal(field_text(field_at(field_at(array, "", 0), "stack", 1), "name"),
+			    "serve");
+	json_object_put(array);
+	assert_int_equal(show_list_json(report, show_list_find("gaps"), &(struct show_select){0},
+					true, &array),
+			 0);
+	assert_string_equal(field_text(field_at(array, "", 0), "place.address"), "0x1234");
+	json_object_put(array);
+	/* The report is as it was. */
+	assert_true(json_object_is_type(field_at(field_at(report, "threads", 0), "stack", 1),
+					json_type_int));
+	json_object_put(report);
+}
+
 static void show_list_find_unknown_name_is_null(void **state)
 {
 	(void)state;
@@ -348,6 +373,7 @@ int main(void)
 		cmocka_unit_test(show_list_hostile_names_are_escaped_and_bounded),
 		cmocka_unit_test(show_list_every_list_fits_its_line),
 		cmocka_unit_test(show_list_json_has_the_selected_rows_or_null),
+		cmocka_unit_test(show_list_json_has_places_instead_of_indexes),
 		cmocka_unit_test(show_list_find_unknown_name_is_null),
 	};
 

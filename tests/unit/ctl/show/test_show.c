@@ -50,7 +50,7 @@ static size_t count_lines(const char *text)
 }
 
 static const char WHOLE[] =
-	"{\"schemaVersion\":\"1.0\",\"generator\":{\"name\":\"ptsnap-decode\",\"version\":\"0.9\"},"
+	"{\"schemaVersion\":\"2.0\",\"generator\":{\"name\":\"ptsnap-decode\",\"version\":\"0.9\"},"
 	"\"id\":\"5abc\",\"host\":{\"hostname\":\"web1\",\"kernel\":\"6.1.0\",\"machine\":\"x86_64\","
 	"\"bootId\":\"x\",\"cpu\":{\"vendor\":\"GenuineIntel\",\"family\":6,\"model\":85,"
 	"\"stepping\":4,\"name\":\"Xeon\"}},"
@@ -64,22 +64,25 @@ static const char WHOLE[] =
 	"\"nsec\":12300000,\"nsecDecoded\":12299000},"
 	"\"totals\":{\"instructions\":\"12345678901234567\",\"branches\":234567,\"gaps\":3},"
 	"\"gapCounts\":{\"overflow\":2,\"no-image\":1},"
-	"\"gaps\":[{\"kind\":\"overflow\",\"cpu\":0,\"bytes\":20,\"address\":\"0x401000\","
+	"\"gaps\":[{\"kind\":\"overflow\",\"cpu\":0,\"bytes\":20,\"place\":6,"
 	"\"why\":\"buffer full\"}],"
 	"\"processes\":[{\"pid\":12345,\"cmdline\":\"gzip -9 file\",\"exe\":\"/usr/bin/gzip\"}],"
 	"\"threads\":[{\"pid\":12345,\"tid\":12346,\"comm\":\"gzip\",\"instructions\":1234567,"
 	"\"branches\":234567,\"cpuNSec\":null,"
-	"\"lastBranches\":[{\"from\":\"0x1\",\"to\":\"0x2\",\"kind\":\"cond\"},"
-	"{\"from\":\"0x3\",\"to\":\"0x4\",\"kind\":\"call\",\"fromName\":\"main\","
-	"\"toName\":\"deflate\",\"fromSource\":\"/src/gzip.c:7\"}],"
-	"\"stack\":[{\"address\":\"0x401234\",\"name\":\"longest_match\",\"image\":0,"
-	"\"offset\":52,\"source\":\"/src/deflate.c:1290\",\"inlined\":["
-	"{\"name\":\"match<char, void (*)(std::string const&, unsigned long long)>\","
-	"\"linkage\":\"_Z5match\",\"source\":\"/src/inline.h:33\"}]},"
-	"{\"address\":\"0x401100\",\"name\":null,\"image\":0,\"offset\":null}]}],"
+	"\"lastBranches\":[{\"from\":0,\"to\":1,\"kind\":\"cond\"},"
+	"{\"from\":2,\"to\":3,\"kind\":\"call\"}],\"stack\":[4,5]}],"
 	"\"functions\":[{\"name\":\"longest_match\",\"image\":0,\"address\":\"0x401200\","
 	"\"calls\":10,\"selfInstructions\":1000000,\"totalInstructions\":1100000,"
-	"\"source\":\"/src/deflate.c:1200\"}],"
+	"\"file\":\"/src/deflate.c\",\"line\":1200}],"
+	"\"places\":[{\"address\":\"0x1\"},{\"address\":\"0x2\"},{\"address\":\"0x3\",\"name\":\"main\","
+	"\"offset\":18,\"file\":\"/src/gzip.c\",\"line\":9,\"inlined\":["
+	"{\"name\":\"in\",\"file\":\"/src/in.c\",\"line\":7}]},"
+	"{\"address\":\"0x4\",\"name\":\"deflate\",\"offset\":0},"
+	"{\"address\":\"0x401234\",\"name\":\"longest_match\",\"image\":0,\"function\":0,"
+	"\"offset\":52,\"file\":\"/src/deflate.c\",\"line\":1290,\"inlined\":["
+	"{\"name\":\"match<char, void (*)(std::string const&, unsigned long long)>\","
+	"\"linkage\":\"_Z5match\",\"file\":\"/src/inline.h\",\"line\":33}]},"
+	"{\"address\":\"0x401100\",\"image\":0},{\"address\":\"0x401000\"}],"
 	"\"images\":[{\"path\":\"/usr/bin/gzip\"}],"
 	"\"cut\":[{\"what\":\"functions\",\"kept\":1,\"total\":900}]}";
 
@@ -87,7 +90,7 @@ static void report_whole_shows_everything(void **state)
 {
 	CLEANUP_FREE char *text = shown_text(WHOLE);
 	static const char *const parts[] = {
-		"5abc (schema 1.0, ptsnap-decode 0.9)",
+		"5abc (schema 2.0, ptsnap-decode 0.9)",
 		"web1, 6.1.0, x86_64, Xeon (6/85/4)",
 		"control, \"too slow\", by pid 4711 uid 1000, 2023-11-1",
 		"emulated, tsc,mtc, user space only, compressed returns",
@@ -101,8 +104,8 @@ static void report_whole_shows_everything(void **state)
 		"\n                         match<...> (inlined) at /src/inline.h:33\n"
 		"  #0  0x401234           longest_match+0x34  gzip at /src/deflate.c:1290\n",
 		"#1  0x401100           -  gzip\n",
-		"call      main                           -> deflate                        "
-		"at gzip.c:7 -> -\n",
+		"call      main+0x12                      -> deflate                        "
+		"at in.c:7 -> -\n",
 		"cond      0x1                            -> 0x2",
 		"1,000,000     1,100,000         10 longest_match                        gzip "
 		"at deflate.c:1200\n",
@@ -366,10 +369,11 @@ static const char EVENTS[] =
 	"\"transaction-commit\":10,\"transaction-abort\":2,\"exstop\":7,\"pwre\":6,\"pwrx\":5,"
 	"\"mwait\":4},"
 	"\"ptwrites\":[{\"payload\":\"0x1\"},{\"cpu\":0,\"tid\":4711,\"payload\":\"0x1234\","
-	"\"name\":\"main+0x12\",\"address\":\"0x401012\"}],"
+	"\"place\":0}],"
 	"\"interrupts\":[{\"cpu\":2,\"tid\":null,\"kind\":\"INTR\",\"vector\":14,"
-	"\"cr2\":\"0xdead\",\"address\":\"0x401020\",\"name\":null}],"
-	"\"aborts\":[{\"name\":\"lock\"}],"
+	"\"cr2\":\"0xdead\",\"place\":1}],"
+	"\"aborts\":[{\"place\":2}],\"places\":[{\"address\":\"0x401012\",\"name\":\"main\",\"offset\":18},"
+	"{\"address\":\"0x401020\"},{\"name\":\"lock\"}],"
 	"\"power\":[{\"kind\":\"pwrx\",\"deepestCoreCState\":6},{\"kind\":\"pwrx\","
 	"\"deepestCoreCState\":1}]}";
 
@@ -448,9 +452,10 @@ static void report_large_stays_a_page(void **state)
 	CLEANUP_FREE char *text = NULL;
 
 	(void)state;
-	fill(thread, "stack",
-	     "{\"address\":\"0x1\",\"inlined\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", 5000);
-	fill(thread, "lastBranches", "{\"from\":\"0x1\"}", 64);
+	fill(report, "places",
+	     "{\"address\":\"0x1\",\"inlined\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", 1);
+	fill(thread, "stack", "0", 5000);
+	fill(thread, "lastBranches", "{\"from\":0}", 64);
 	for (int i = 0; i < 500; i++)
 		json_object_array_add(threads, json_tokener_parse("{\"tid\":1}"));
 	fill(report, "functions", "{\"name\":\"f\"}", 5000);
@@ -476,7 +481,8 @@ static void report_odd_types_are_tolerated(void **state)
 		"\"gaps\":[1,null,\"x\"],\"processes\":[null],\"threads\":[[],null,7],"
 		"\"functions\":[{\"name\":{},\"image\":99999999999999999999}],\"images\":7,"
 		"\"cut\":[null]}",
-		"{\"threads\":[{\"stack\":[null,1],\"lastBranches\":[[],{}]}],"
+		"{\"threads\":[{\"stack\":[null,1,-1,9,{},\"x\"],\"lastBranches\":[[],{},"
+		"{\"from\":0,\"to\":1},{\"from\":-1,\"to\":\"1\"}]}],\"places\":[null,{\"name\":7,\"offset\":1}],"
 		"\"functions\":[{\"image\":-1},{\"image\":3}],\"images\":[{\"path\":5}],"
 		"\"coverage\":{\"percent\":1e300},\"cpus\":[{\"coveragePercent\":-5}]}",
 		"{\"trigger\":{\"realtimeUSec\":18446744073709551614}}",

@@ -54,12 +54,14 @@ static const char SLOW[] =
 	"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"web\",\"instructions\":5,\"cpuNSec\":1000,"
 	"\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-2000,\"cpu\":0,\"certain\":true,"
 	"\"systemCall\":{\"number\":202,\"name\":\"futex\"}},"
-	"\"stack\":[{\"name\":\"wait\"},{\"name\":\"main\",\"inlined\":[{\"name\":\"serve\"}]}]}],"
+	"\"stack\":[0,1]}],\"places\":[{\"name\":\"wait\"},"
+	"{\"name\":\"main\",\"inlined\":[{\"name\":\"serve\"}]},"
+	"{\"name\":\"handle\"},{\"name\":\"lock_wait\"},{\"name\":\"audit\"}],"
 	"\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":-16000000,\"pid\":7,\"tid\":8,"
-	"\"function\":0,\"name\":\"handle\",\"ended\":5990,\"p50NSec\":31000,\"slow\":6,"
+	"\"place\":2,\"ended\":5990,\"p50NSec\":31000,\"slow\":6,"
 	"\"slowNSec\":3000000,\"lastEndNSec\":-12000000,\"maxNSec\":4000000,"
-	"\"untracedNSec\":3900000,\"inside\":[{\"name\":\"lock_wait\",\"maxNSec\":3920000}],"
-	"\"rare\":[{\"name\":\"audit\",\"ended\":6,\"maxNSec\":4100000}]}]}";
+	"\"untracedNSec\":3900000,\"inside\":[{\"place\":3,\"maxNSec\":3920000}],"
+	"\"rare\":[{\"place\":4,\"ended\":6,\"maxNSec\":4100000}]}]}";
 
 static void show_info_slow_calls_says_how_many_when_and_where(void **state)
 {
@@ -80,11 +82,13 @@ static void show_info_slow_calls_says_how_many_when_and_where(void **state)
 static void show_info_slow_calls_inside_many_shows_the_innermost(void **state)
 {
 	char *text = page_of(
-		"{\"suspects\":[{\"kind\":\"slow-calls\",\"name\":\"handle\",\"maxNSec\":100,"
-		"\"inside\":[{\"name\":\"a\",\"maxNSec\":90},{\"name\":\"b@plt\"},{\"name\":\"b\"},"
-		"{\"name\":\"c\"},{\"name\":\"d\"}]},"
-		"{\"kind\":\"slow-calls\",\"name\":\"other\",\"maxNSec\":100,"
-		"\"inside\":[{\"name\":\"a\",\"maxNSec\":90},{\"name\":\"b\"},{\"name\":\"c\"}]}]}",
+		"{\"suspects\":[{\"kind\":\"slow-calls\",\"place\":0,\"maxNSec\":100,"
+		"\"inside\":[{\"place\":2,\"maxNSec\":90},{\"place\":3},{\"place\":4},"
+		"{\"place\":5},{\"place\":6}]},"
+		"{\"kind\":\"slow-calls\",\"place\":1,\"maxNSec\":100,"
+		"\"inside\":[{\"place\":2,\"maxNSec\":90},{\"place\":4},{\"place\":5}]}],"
+		"\"places\":[{\"name\":\"handle\"},{\"name\":\"other\"},{\"name\":\"a\"},{\"name\":\"b@plt\"},"
+		"{\"name\":\"b\"},{\"name\":\"c\"},{\"name\":\"d\"}]}",
 		(struct show_style){.columns = 400});
 
 	(void)state;
@@ -154,7 +158,7 @@ static void show_each_suspect_slow_call_has_its_own_time(void **state)
 	(void)state;
 	assert_int_equal(
 		tell("{\"suspects\":[{\"kind\":\"slow-calls\",\"sinceNSec\":-9000,\"tid\":8,"
-		     "\"maxNSec\":4000,\"name\":\"f\\u001b\"}]}",
+		     "\"maxNSec\":4000,\"place\":0}],\"places\":[{\"name\":\"f\\u001b\"}]}",
 		     &t),
 		0);
 	assert_int_equal(t.n, 1);
@@ -190,16 +194,19 @@ static void show_each_suspect_others_last_until_the_trigger(void **state)
 	assert_false(t.last.has_time);
 }
 
-static void show_each_suspect_name_of_an_address_is_its_function(void **state)
+static void show_each_suspect_function_is_that_of_its_place(void **state)
 {
 	static const char *const cases[][2] = {
-		{"{\"suspects\":[{\"kind\":\"crash\",\"address\":\"0x9\",\"name\":\"f+0x21\"}]}",
+		{"{\"suspects\":[{\"kind\":\"crash\",\"place\":0}],"
+		 "\"places\":[{\"address\":\"0x9\",\"name\":\"f\",\"offset\":33}]}",
 		 "f"},
-		{"{\"suspects\":[{\"kind\":\"wait\",\"address\":\"0x9\",\"name\":\"operator+\"}]}",
-		 "operator+"},
-		{"{\"suspects\":[{\"kind\":\"slow-calls\",\"name\":\"gzip+0x34f0\"}]}",
+		{"{\"suspects\":[{\"kind\":\"slow-calls\",\"place\":0}],"
+		 "\"places\":[{\"name\":\"gzip+0x34f0\"}]}",
 		 "gzip+0x34f0"},
-		{"{\"suspects\":[{\"kind\":\"crash\",\"address\":\"0x9\"}]}", ""},
+		{"{\"suspects\":[{\"kind\":\"crash\",\"place\":0}],"
+		 "\"places\":[{\"address\":\"0x9\"}]}",
+		 ""},
+		{"{\"suspects\":[{\"kind\":\"crash\",\"place\":5}]}", ""},
 	};
 	struct told t;
 
@@ -261,8 +268,8 @@ static void show_info_window_without_code_says_what_the_rings_have(void **state)
 static void show_info_deadlock_shows_where_each_thread_waits(void **state)
 {
 	char *text = page_of(
-		"{\"threads\":[{\"tid\":8,\"stack\":[{\"name\":\"lock\"},{\"name\":\"rent\"}]},"
-		"{\"tid\":9,\"stack\":[{\"name\":\"lock\"},{\"name\":\"wages\"}]}],"
+		"{\"threads\":[{\"tid\":8,\"stack\":[0,1]},{\"tid\":9,\"stack\":[0,2]}],"
+		"\"places\":[{\"name\":\"lock\"},{\"name\":\"rent\"},{\"name\":\"wages\"}],"
 		"\"suspects\":[{\"kind\":\"deadlock\",\"sinceNSec\":-1000000,\"pid\":7,\"tid\":8,"
 		"\"tids\":[8,9],\"waiting\":2}]}",
 		(struct show_style){.columns = 400, .utf8 = true, .color = true});
@@ -276,13 +283,14 @@ static void show_info_deadlock_shows_where_each_thread_waits(void **state)
 
 static void show_info_cpu_wait_names_who_had_the_cpu(void **state)
 {
-	char *text = page_of(
-		"{\"suspects\":[{\"kind\":\"cpu-wait\",\"sinceNSec\":-250000000,\"pid\":7,"
-		"\"tid\":8,\"waitedNSec\":125000000,\"byPid\":9,\"byTid\":10,"
-		"\"byNSec\":120000000}],\"threads\":["
-		"{\"pid\":7,\"tid\":8,\"comm\":\"server\"},{\"pid\":9,\"tid\":10,"
-		"\"comm\":\"encoder\",\"stack\":[{\"name\":\"work\"},{\"name\":\"encode\"}]}]}",
-		(struct show_style){.columns = 400});
+	char *text =
+		page_of("{\"suspects\":[{\"kind\":\"cpu-wait\",\"sinceNSec\":-250000000,\"pid\":7,"
+			"\"tid\":8,\"waitedNSec\":125000000,\"byPid\":9,\"byTid\":10,"
+			"\"byNSec\":120000000}],\"threads\":["
+			"{\"pid\":7,\"tid\":8,\"comm\":\"server\"},{\"pid\":9,\"tid\":10,"
+			"\"comm\":\"encoder\",\"stack\":[0,1]}],"
+			"\"places\":[{\"name\":\"work\"},{\"name\":\"encode\"}]}",
+			(struct show_style){.columns = 400});
 
 	(void)state;
 	assert_has(text,
@@ -296,9 +304,11 @@ static void show_info_contention_names_the_callers(void **state)
 {
 	char *text = page_of(
 		"{\"suspects\":[{\"kind\":\"contention\",\"sinceNSec\":-250000000,\"pid\":7,"
-		"\"tid\":8,\"name\":\"lll_wait\",\"slow\":64,\"waitedNSec\":282000000,"
+		"\"tid\":8,\"place\":0,\"slow\":64,\"waitedNSec\":282000000,"
 		"\"executedNSec\":226000000,\"maxNSec\":20000000,\"callers\":["
-		"{\"name\":\"malloc\"},{\"name\":\"malloc@plt\"},{\"name\":\"answer\"}]}],"
+		"{\"place\":1},{\"place\":2},{\"place\":3}]}],"
+		"\"places\":[{\"name\":\"lll_wait\"},{\"name\":\"malloc\"},"
+		"{\"name\":\"malloc@plt\"},{\"name\":\"answer\"}],"
 		"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"server\"}]}",
 		(struct show_style){.columns = 400});
 
@@ -319,7 +329,7 @@ static void show_info_hostile_report_is_shown_escaped(void **state)
 		"gap",	 "cpu-wait", "contention",	  "\\u001b[31mnew"};
 	static const char *const rest[] = {
 		"",
-		",\"name\":\"\\u001b]0;x\",\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],\"callers\":[3,{}],"
+		",\"place\":0,\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],\"callers\":[3,{}],"
 		"\"rare\":[[]],\"sinceNSec\":\"9e9\"",
 		",\"tid\":\"y\",\"tids\":{},\"inside\":{},\"ended\":-1,\"systemCall\":7"};
 
@@ -332,8 +342,9 @@ static void show_info_hostile_report_is_shown_escaped(void **state)
 			snprintf(
 				json, sizeof(json),
 				"{\"suspects\":[{\"kind\":\"%s\"%s}],\"gapCounts\":{\"\\u001b\":1},"
-				"\"threads\":[{\"tid\":8,\"comm\":\"\\u001b[2J\",\"stack\":[{}],"
-				"\"state\":{\"kind\":\"\\u001b\"}}],\"functions\":[{}],\"cut\":[7]}",
+				"\"threads\":[{\"tid\":8,\"comm\":\"\\u001b[2J\",\"stack\":[0,1,{}],"
+				"\"state\":{\"kind\":\"\\u001b\"}}],\"functions\":[{}],"
+				"\"places\":[{\"name\":\"\\u001b]0;x\"},7],\"cut\":[7]}",
 				kinds[i], rest[k]);
 			text = page_of(json, NARROW);
 			assert_null(strchr(text, '\033'));
@@ -350,7 +361,7 @@ int main(void)
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
 		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
-		cmocka_unit_test(show_each_suspect_name_of_an_address_is_its_function),
+		cmocka_unit_test(show_each_suspect_function_is_that_of_its_place),
 		cmocka_unit_test(show_each_suspect_strange_list_is_no_error),
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),

@@ -29,7 +29,7 @@ static const char REPORT[] =
 	"\"count\":1,\"why\":\"w\"},{\"kind\":\"late\",\"cpu\":null,\"atNSec\":null}],"
 	"\"frequencies\":[{\"cpu\":0,\"atNSec\":-5000,\"mhz\":2400,\"ratio\":24}],"
 	"\"ptwrites\":[{\"cpu\":0,\"pid\":1,\"tid\":2,\"atNSec\":-7000,\"payload\":\"0x12\","
-	"\"name\":\"f\"}],"
+	"\"place\":0}],\"places\":[{\"name\":\"f\"}],"
 	"\"cut\":[{\"what\":\"turns\",\"kept\":3,\"total\":10}]}";
 
 /* What show_timeline() prints of REPORT; freed by the caller. */

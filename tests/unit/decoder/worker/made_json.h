@@ -27,6 +27,15 @@ static inline struct json_object *at(struct json_object *o, const char *path)
 	return o;
 }
 
+/* The place whose index is at PATH of REPORT; fails where there is none. */
+static inline struct json_object *place_of(struct json_object *report, const char *path)
+{
+	struct json_object *index = at(report, path);
+
+	assert_true(json_object_is_type(index, json_type_int));
+	return json_object_array_get_idx(at(report, "places"), json_object_get_uint64(index));
+}
+
 static inline const char *text_at(struct json_object *o, const char *path)
 {
 	return json_object_get_string(at(o, path));

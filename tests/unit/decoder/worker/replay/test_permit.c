@@ -279,7 +279,7 @@ static void report_of_an_excluded_program_has_gaps_of_that_name(void **state)
 		struct json_object *gap = json_object_array_get_idx(at(o, "gaps"), i);
 
 		assert_string_equal(text_at(gap, "kind"), "excluded");
-		assert_null(at(gap, "address"));
+		assert_null(at(gap, "place"));
 		assert_non_null(at(gap, "offset"));
 	}
 	json_object_put(o);

@@ -21,7 +21,7 @@ static void report_write_loop_says_what_ran(void **state)
 {
 	const struct make_bundle how = {.rounds = 20, .in_leaf = true};
 	size_t size;
-	struct json_object *o = report_of(&how, 0, false, &size);
+	struct json_object *o = report_of(&how, 0, false, &size), *place;
 
 	(void)state;
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
@@ -32,14 +32,17 @@ static void report_write_loop_says_what_ran(void **state)
 	assert_string_equal(text_at(o, "threads/0/comm"), "loop\x1b[1m");
 	assert_int_equal(length_at(o, "threads/0/lastBranches"), 64);
 	assert_string_equal(text_at(o, "threads/0/lastBranches/63/kind"), "disable");
-	assert_string_equal(text_at(o, "threads/0/lastBranches/63/fromName"), "leaf+0x2");
+	place = place_of(o, "threads/0/lastBranches/63/from");
+	assert_string_equal(text_at(place, "name"), "leaf");
+	assert_int_equal(number_at(place, "offset"), 2);
 	assert_null(at(o, "threads/0/lastBranches/63/to"));
-	assert_string_equal(text_at(o, "threads/0/lastBranches/62/toName"), "leaf");
+	assert_string_equal(text_at(place_of(o, "threads/0/lastBranches/62/to"), "name"), "leaf");
 	assert_int_equal(length_at(o, "threads/0/stack"), 2);
-	assert_string_equal(text_at(o, "threads/0/stack/0/name"), "leaf");
-	assert_int_equal(number_at(o, "threads/0/stack/0/offset"), 2);
-	assert_string_equal(text_at(o, "threads/0/stack/1/name"), "main");
-	assert_int_equal(number_at(o, "threads/0/stack/1/image"), 0);
+	assert_ptr_equal(place_of(o, "threads/0/stack/0"), place);
+	place = place_of(o, "threads/0/stack/1");
+	assert_string_equal(text_at(place, "name"), "main");
+	assert_int_equal(number_at(place, "image"), 0);
+	assert_int_equal(number_at(place, "function"), 1);
 	assert_string_equal(text_at(o, "functions/0/name"), "tail");
 	/* Entered by tail's jump in each round but the first; the last instance was interrupted. */
 	assert_string_equal(text_at(o, "functions/1/name"), "main");

@@ -140,10 +140,11 @@ static void report_write_ptwrite_says_what_where_when(void **state)
 	assert_int_equal(json_object_get_int64(at(o, "ptwrites/0/atNSec")), 500 - 20000);
 	assert_int_equal(number_at(o, "ptwrites/0/uncertainNSec"), 100);
 	assert_string_equal(text_at(o, "ptwrites/0/tsc"), "0xf4434");
-	assert_string_equal(text_at(o, "ptwrites/0/address"), "0x400222");
-	assert_string_equal(text_at(o, "ptwrites/0/name"), "leaf+0x2");
+	assert_string_equal(text_at(place_of(o, "ptwrites/0/place"), "address"), "0x400222");
+	assert_string_equal(text_at(place_of(o, "ptwrites/0/place"), "name"), "leaf");
+	assert_int_equal(number_at(place_of(o, "ptwrites/0/place"), "offset"), 2);
 	assert_string_equal(text_at(o, "ptwrites/1/payload"), "0x7");
-	assert_null(at(o, "ptwrites/1/address"));
+	assert_null(at(o, "ptwrites/1/place"));
 	assert_null(at(o, "ptwrites/1/uncertainNSec"));
 	json_object_put(o);
 }
@@ -219,7 +220,7 @@ static void report_write_power_is_decoded(void **state)
 	assert_string_equal(text_at(o, "power/0/extensions"), "0x1");
 	assert_int_equal(number_at(o, "power/0/targetCState"), 6);
 	assert_int_equal(number_at(o, "power/0/targetSubCState"), 2);
-	assert_string_equal(text_at(o, "power/0/name"), "main");
+	assert_string_equal(text_at(place_of(o, "power/0/place"), "name"), "main");
 	assert_string_equal(text_at(o, "power/1/kind"), "pwre");
 	assert_int_equal(number_at(o, "power/1/resolvedThreadCState"), 6);
 	assert_int_equal(number_at(o, "power/1/resolvedThreadSubCState"), 1);
@@ -254,7 +255,7 @@ static void report_write_transactions_are_counted_by_thread(void **state)
 	assert_int_equal(number_at(o, "threads/0/transactions/committed"), 1);
 	assert_int_equal(number_at(o, "threads/0/transactions/aborted"), 1);
 	assert_int_equal(length_at(o, "aborts"), 1);
-	assert_string_equal(text_at(o, "aborts/0/name"), "leaf");
+	assert_string_equal(text_at(place_of(o, "aborts/0/place"), "name"), "leaf");
 	assert_int_equal(number_at(o, "aborts/0/tid"), MAKE_TID);
 	json_object_put(o);
 }
@@ -284,7 +285,8 @@ static void report_write_interrupts_are_named(void **state)
 	assert_int_equal(number_at(o, "interrupts/0/vector"), 14);
 	assert_string_equal(text_at(o, "interrupts/0/cr2"), "0xdeadbeef");
 	assert_null(at(o, "interrupts/0/vmExitReason"));
-	assert_string_equal(text_at(o, "interrupts/0/name"), "main+0x2");
+	assert_string_equal(text_at(place_of(o, "interrupts/0/place"), "name"), "main");
+	assert_int_equal(number_at(place_of(o, "interrupts/0/place"), "offset"), 2);
 	assert_string_equal(text_at(o, "interrupts/1/kind"), "IRET");
 	assert_null(at(o, "interrupts/1/vector"));
 	assert_null(at(o, "interrupts/1/cr2"));

@@ -60,8 +60,7 @@ struct report_reach __wrap_report_reach(const struct report *r, size_t cpu);
 uint64_t __wrap_report_all_begin_ns(const struct decode *d);
 uint64_t __wrap_report_system_call(const struct report *r, const struct timeline_thread *thread,
 				   const struct tally_counters *counters);
-void __wrap_report_place(const struct report *r, uint32_t context, uint64_t address,
-			 struct report_place *ret);
+const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address);
 void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 			      struct timeline_turn *ret);
 
@@ -84,13 +83,11 @@ uint64_t __wrap_report_system_call(const struct report *r, const struct timeline
 	return counters ? w->calls[thread - w->threads] : REPORT_NO_CALL;
 }
 
-void __wrap_report_place(const struct report *r, uint32_t context, uint64_t address,
-			 struct report_place *ret)
+const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address)
 {
 	(void)r;
 	(void)context;
-	*ret = (struct report_place){
-		.linkage = address == LOCK_AT ? "pthread_mutex_lock@@GLIBC_2.2.5" : "other"};
+	return address == LOCK_AT ? "pthread_mutex_lock@@GLIBC_2.2.5" : "other";
 }
 
 void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
