@@ -23,11 +23,13 @@ static int check_code(struct json_object *report, const char *which)
 			 "%s: the trace shows no code, so there is nothing to compare", which);
 }
 
-int baseline_read(struct settings *s, const char *operand, struct json_object **ret)
+int baseline_read(struct settings *s, const char *operand, const char *const *lists,
+		  struct json_object **ret)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct json_object *report;
-	int r = report_of_operand(s, operand, &fd);
+	int r = lists ? report_with_lists(s, operand, lists, &fd)
+		      : report_of_operand(s, operand, &fd);
 
 	if (r != 0)
 		return r;
@@ -47,7 +49,7 @@ static int compare(struct settings *s, struct json_object *report, const char *o
 	int r = check_code(report, "this snapshot");
 
 	if (r == 0)
-		r = baseline_read(s, operand, &baseline);
+		r = baseline_read(s, operand, NULL, &baseline);
 	if (r != 0)
 		return r;
 	r = diff_reports(baseline, report, json_wanted(s) ? SIZE_MAX : PAGE_ROWS, ret);

@@ -62,28 +62,6 @@ static bool spares_inputs(const struct decode_request *q)
 	return !replaces;
 }
 
-int report_of_file(struct settings *s, const char *path, int *ret_fd)
-{
-	CLEANUP(decode_request_done) struct decode_request q;
-	CLEANUP_CLOSE int fd = -EBADF, report_fd = -EBADF;
-	char *argv[] = {(char *)"decode", (char *)"--", (char *)path, NULL};
-	int r;
-
-	decode_request_init(&q, s);
-	optind = 0;
-	r = decode_request_parse(&q, 3, argv);
-	if (r == 0)
-		r = decode_open_file(&q, &fd);
-	if (r != 0)
-		return r;
-	if (memfd_new("ptsnap-report", 0, &report_fd) < 0)
-		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
-	r = decode_run_worker(&q, fd, report_fd, -1);
-	if (r == 0)
-		*ret_fd = take_fd(&report_fd);
-	return r;
-}
-
 int cmd_decode(struct settings *s, int argc, char **argv)
 {
 	CLEANUP(decode_request_done) struct decode_request q;

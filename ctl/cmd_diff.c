@@ -61,15 +61,20 @@ static int compare(const struct request *q, struct json_object *a, struct json_o
 
 int cmd_diff(struct settings *s, int argc, char **argv)
 {
+	static const char *const lists[] = {"functions", "threads", "turns", NULL};
 	struct request q = {.settings = s};
 	struct json_object *a = NULL, *b = NULL;
+	const char *first, *second;
 	int r = parse(&q, argc, argv);
 
 	if (r != 0 || s->help || s->version)
 		return r;
-	r = baseline_read(s, argv[optind], &a);
+	/* A decode parses options, too. */
+	first = argv[optind];
+	second = argv[optind + 1];
+	r = baseline_read(s, first, lists, &a);
 	if (r == 0)
-		r = baseline_read(s, argv[optind + 1], &b);
+		r = baseline_read(s, second, lists, &b);
 	if (r == 0)
 		r = compare(&q, a, b);
 	json_object_put(a);

@@ -100,6 +100,6 @@ int cmd_tables(struct settings *s, int argc, char **argv)
 		.image = q.slice.image,
 		.limit = q.limit,
 	};
-	r = report_of_operand(s, q.operand, &fd);
+	r = report_with_lists(s, q.operand, (const char *const[]){argv[0], NULL}, &fd);
 	return r != 0 ? r : deliver_list(s, fd, q.list, &select, !q.no_pager);
 }

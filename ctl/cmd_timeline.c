@@ -77,6 +77,8 @@ static struct show_time time_of(const struct slice_time *t)
 
 int cmd_timeline(struct settings *s, int argc, char **argv)
 {
+	static const char *const lists[] = {"turns", "gaps",	   "frequencies", "ptwrites",
+					    "power", "interrupts", "aborts",	  NULL};
 	struct request q = {.settings = s};
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct show_select select;
@@ -97,6 +99,6 @@ int cmd_timeline(struct settings *s, int argc, char **argv)
 		.limit = q.limit,
 		.last = q.last,
 	};
-	r = report_of_operand(s, q.operand, &fd);
+	r = report_with_lists(s, q.operand, lists, &fd);
 	return r != 0 ? r : deliver_timeline(s, fd, &select, q.picture, !q.no_pager);
 }

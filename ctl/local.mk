@@ -28,6 +28,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
 	ctl/cmd_tables.c \
+	ctl/report.c \
 	ctl/cmd_timeline.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \

@@ -45,9 +45,12 @@ int cmd_export(struct settings *s, int argc, char **argv);
 /* The verbs functions, threads, processes, images, gaps, turns. */
 int cmd_tables(struct settings *s, int argc, char **argv);
 
-/* Decodes the bundle or perf.data PATH, as `ptsnapctl decode' without options, into a report in
- * memory; *ret_fd is the caller's. Returns an exit code. */
-int report_of_file(struct settings *s, const char *path, int *ret_fd);
+/* --- Reports: report.c --- */
+
 /* Opens the report that OPERAND names: the ID of a stored snapshot, latest, a saved report, or a
  * bundle or perf.data, which is decoded; *ret_fd is the caller's. Returns an exit code. */
 int report_of_operand(struct settings *s, const char *operand, int *ret_fd);
+/* The same, with room for LISTS, names of lists of the report, the last one NULL: where a stored
+ * report lacks a part of one of them, its bundle is decoded. */
+int report_with_lists(struct settings *s, const char *operand, const char *const *lists,
+		      int *ret_fd);

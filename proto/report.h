@@ -106,5 +106,10 @@
 #pragma once
 
 #define REPORT_SCHEMA_VERSION "2.0"
-#define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
-#define REPORT_LAST_BRANCHES  64
+/* Bytes of a report that the recorder makes: it is stored and read often. */
+#define REPORT_DEFAULT_LIMIT (192u << 10)
+/* Of one that `ptsnapctl decode' makes of a file. */
+#define REPORT_DECODE_LIMIT (2u << 20)
+/* Of one from which ptsnapctl takes a single list. */
+#define REPORT_LIST_LIMIT    (16u << 20)
+#define REPORT_LAST_BRANCHES 64

@@ -324,7 +324,7 @@ static int run_worker(const struct check *c, int bundle_fd, int output_fd, enum 
 				    .show = view == WORKER_VIEW_BRANCHES
 						    ? WORKER_SHOW_TIME | WORKER_SHOW_PLACES
 						    : 0,
-				    .report_limit = REPORT_DEFAULT_LIMIT,
+				    .report_limit = REPORT_DECODE_LIMIT,
 				    .memory_limit = worker_memory()},
 		.timeout_usec = DECODE_USEC,
 		.cancel_fd = -1,

@@ -202,7 +202,7 @@ static const struct option OWN[] = {
 void decode_request_init(struct decode_request *q, struct settings *s)
 {
 	*q = (struct decode_request){.settings = s, .max_errors = UINT64_MAX};
-	q->options.report_limit = REPORT_DEFAULT_LIMIT;
+	q->options.report_limit = REPORT_DECODE_LIMIT;
 	q->options.memory_limit = worker_memory();
 	raw_init(&q->raw);
 }

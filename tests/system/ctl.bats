@@ -622,6 +622,45 @@ bundle() {
 	export FAKE_BUNDLE=$dir/bundle
 }
 
+@test "a list that a stored report has no room for is read from the bundle" {
+	bundle turns
+	export PTSNAP_DECODE=${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}/decoder/worker/ptsnap-decode FAKE_REPORT=$dir/stored.json
+	[ -x "$PTSNAP_DECODE" ] || skip "$PTSNAP_DECODE is not built"
+	"$ctl" decode --json=short "$dir/bundle" >"$dir/whole.json" 2>/dev/null
+	python3 - "$dir" <<-'EOF'
+		import json, sys
+		report = json.load(open(f"{sys.argv[1]}/whole.json"))
+		report["cut"] = [{"what": "turns", "kept": 3, "total": len(report["turns"])}]
+		report["id"] = "5abc-0001"
+		report["turns"] = report["turns"][-3:]
+		json.dump(report, open(f"{sys.argv[1]}/stored.json", "w"))
+	EOF
+	turns=$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["turns"]))' "$dir/whole.json")
+	[ "$turns" -gt 3 ]
+	recorder normal
+	rows='import json, sys; print(len([e for e in json.load(sys.stdin) if e.get("event", "run") == "run"]))'
+	ctl turns --json=short 5abc
+	[ "$status" -eq 0 ]
+	[ "$(python3 -c "$rows" <<<"$output")" -eq "$turns" ]
+	ctl timeline --json=short 5abc
+	[ "$(python3 -c "$rows" <<<"$output")" -eq "$turns" ]
+	ctl diff --json=short 5abc "$dir/whole.json"
+	[ "$status" -eq 0 ]
+	ctl diff "$dir/bundle" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	[[ $output == *"Nothing differs"* ]]
+	# What the report has in full is not decoded.
+	export PTSNAP_DECODE=/bin/false
+	ctl functions --json=short 5abc
+	[ "$status" -eq 0 ]
+	[ -z "$err" ]
+	# A part is better than nothing.
+	ctl turns --json=short 5abc
+	[ "$status" -eq 0 ]
+	[ "$(python3 -c "$rows" <<<"$output")" -eq 3 ]
+	[[ $err == *"ended without a result"*"the report has no room for all turns: it has 3 of $turns"* ]]
+}
+
 @test "export writes the same for a file, an ID and latest" {
 	bundle cpus
 	recorder normal

@@ -38,7 +38,10 @@ FINDINGS = [{"level": "ok", "what": "pmu", "text": "intel_pt is here", "fix": No
              "fix": "--data-size=2M"}]
 FAILURE = {"level": "failure", "what": "paranoid", "text": "is 3", "fix": "sysctl"}
 BUNDLE = b"bundle\0bytes"
-if "FAKE_BUNDLE" in os.environ:  # a file to hand out instead
+if "FAKE_REPORT" in os.environ:  # files to hand out instead
+    with open(os.environ["FAKE_REPORT"], "rb") as f:
+        REPORT = json.load(f)
+if "FAKE_BUNDLE" in os.environ:
     with open(os.environ["FAKE_BUNDLE"], "rb") as f:
         BUNDLE = f.read()
 

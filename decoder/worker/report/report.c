@@ -219,8 +219,8 @@ static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
 }
 
 /* Each list, and the last branches together, have a share that no other list can take. What they
- * leave is divided: each takes up to half of what those before it left, and then the first of them
- * take the rest. */
+ * leave is divided: each takes up to half of what those before it left, the last branches up to
+ * three quarters, and then the first of them take the rest. */
 static int plan_within(struct report *r, uint64_t limit)
 {
 	uint64_t rest, left, share;
@@ -241,14 +241,14 @@ static int plan_within(struct report *r, uint64_t limit)
 		result = fit(r, &r->lists[i], share, &left);
 	left -= share;
 	if (result == 0)
-		result = fit_lists(r, REPORT_SUSPECTS, REPORT_GAPS, 2, &left);
+		result = fit_lists(r, REPORT_SUSPECTS, REPORT_FUNCTIONS, 2, &left);
 	left += share;
 	if (result == 0)
-		result = fit_branches(r, share + (left - share) / 2, &left);
+		result = fit_branches(r, share + (left - share) / 4 * 3, &left);
 	if (result == 0)
-		result = fit_lists(r, REPORT_ABORTS, REPORT_FUNCTIONS, 2, &left);
+		result = fit_lists(r, REPORT_ABORTS, REPORT_TURNS, 2, &left);
 	if (result == 0)
-		result = fit_lists(r, REPORT_SUSPECTS, REPORT_FUNCTIONS, 1, &left);
+		result = fit_lists(r, REPORT_SUSPECTS, REPORT_TURNS, 1, &left);
 	r->measuring = false;
 	report_places_forget(r, (struct report_places_mark){0});
 	return result;

@@ -48,9 +48,9 @@
 /* Writes the report to FD. VERSION is the version of this program. A report that does not fit
  * OPTIONS->report_limit is cut, and "cut" lists what is missing. Each list, and the threads' last
  * branches together, have a share of the room that nothing else can take. What they do not need
- * goes to others, in this order: CPUs; threads; processes; images; gaps; last branches; marks;
- * turns; functions. 0, -ENOMEM, -E2BIG (the parts that cannot be cut are larger than the limit) or
- * -errno of write. */
+ * goes to others, in this order: suspects; CPUs; threads; processes; images; gaps; functions; last
+ * branches; marks; turns. 0, -ENOMEM, -E2BIG (the parts that cannot be cut are larger than the
+ * limit) or -errno of write. */
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
 		 int fd);
 /* Writes the summary to FD. Uses OPTIONS->hash and ->pretty. Sorts the threads of the tally. 0 or

@@ -26,7 +26,7 @@
 #define RINGS  (4 * (16 * MIB + 512 * KIB + 16 * KIB + 8 * KIB))
 #define STEADY (RINGS + 64 * MIB + 32 * MIB + 192 * MIB)
 /* Trace, sideband, code in memory and its names, the report. */
-#define BUNDLE (32 * MIB + 256 * MIB + 512 * MIB + 2 * MIB)
+#define BUNDLE (32 * MIB + 256 * MIB + 512 * MIB + 192 * KIB)
 
 static const struct config plain = {
 	.aux_size = 8 * MIB,

@@ -120,9 +120,9 @@ static void report_write_storm_of_threads_hides_nothing(void **state)
 		records[i].u.context_switch.next_prev_pid = MAKE_PID;
 		records[i].u.context_switch.next_prev_tid = i > 0 ? 100000 + i - 1 : MAKE_TID;
 	}
-	o = report_of_edited(&how, add_storm_notes, REPORT_DEFAULT_LIMIT, &size);
+	o = report_of_edited(&how, add_storm_notes, REPORT_DECODE_LIMIT, &size);
 	free(records);
-	assert_true(size <= REPORT_DEFAULT_LIMIT && size > REPORT_DEFAULT_LIMIT / 4 * 3);
+	assert_true(size <= REPORT_DECODE_LIMIT && size > REPORT_DECODE_LIMIT / 4 * 3);
 	assert_is_cut(o, "threads", STORM + 1);
 	assert_is_cut(o, "processes", 6001);
 	assert_is_cut(o, "gaps", 3001);
@@ -139,6 +139,53 @@ static void report_write_storm_of_threads_hides_nothing(void **state)
 		last = n;
 	}
 	json_object_put(o);
+}
+
+/* A host with 20 CPUs and 200 processes: what cannot be had from a longer report of the same bundle
+ * in time is all there. */
+static void report_write_ordinary_host_has_all_but_turns_and_branches(void **state)
+{
+	const struct make_bundle how = {
+		.rounds = 600, .n_cpus = 20, .more_processes = 199, .rounds_per_turn = 2};
+	struct json_object *o, *line;
+	size_t size;
+
+	(void)state;
+	o = report_of(&how, REPORT_DEFAULT_LIMIT, false, &size);
+	assert_true(size <= REPORT_DEFAULT_LIMIT && size < 200 * 1024);
+	assert_int_equal(length_at(o, "cpus"), 20);
+	assert_int_equal(length_at(o, "processes"), 200);
+	assert_int_equal(length_at(o, "functions"), 3);
+	assert_true(length_at(o, "threads/0/lastBranches") > 0);
+	assert_true(length_at(o, "turns") > 200);
+	for (size_t i = 0; i < length_at(o, "cut"); i++) {
+		line = json_object_array_get_idx(at(o, "cut"), i);
+		if (strcmp(text_at(line, "what"), "turns") != 0 &&
+		    strcmp(text_at(line, "what"), "lastBranches") != 0)
+			fail_msg("%s is cut", text_at(line, "what"));
+	}
+	json_object_put(o);
+}
+
+/* Places that elements share, and places of elements that are not kept. */
+static void report_write_limit_places_are_those_of_what_is_kept(void **state)
+{
+	const struct make_bundle how = {.rounds = 300, .n_cpus = 2, .rounds_per_turn = 1};
+	size_t whole, size, last = SIZE_MAX;
+
+	(void)state;
+	json_object_put(report_of(&how, 0, false, &whole));
+	/* report_of() looks whether each place is mentioned. */
+	for (size_t limit = whole; limit > 5000; limit = limit * 15 / 16) {
+		struct json_object *o = report_of(&how, limit, false, &size);
+
+		assert_true(size <= limit);
+		assert_true(cut_of(o, "places", "total") == UINT64_MAX);
+		assert_true(length_at(o, "places") > 0 || length_at(o, "threads") == 0);
+		last = length_at(o, "places");
+		json_object_put(o);
+	}
+	assert_true(last < 8);
 }
 
 /* The newest turns are kept, and they leave room for functions. */
@@ -198,6 +245,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_write_limit_leaves_something_of_every_list),
 		cmocka_unit_test(report_write_storm_of_threads_hides_nothing),
+		cmocka_unit_test(report_write_ordinary_host_has_all_but_turns_and_branches),
+		cmocka_unit_test(report_write_limit_places_are_those_of_what_is_kept),
 		cmocka_unit_test(report_write_limit_keeps_the_newest_turns),
 		cmocka_unit_test(report_write_limit_slightly_exceeded_still_fits),
 		cmocka_unit_test(report_write_limit_too_small_is_e2big),

@@ -1,0 +1,146 @@
+/*
+ * Opens the report that an operand names: a stored one, a saved one, or one that is decoded for the
+ * purpose.
+ *
+ * The report that the recorder stores is short. Who shows a list of it in full decodes the stored
+ * bundle again where the stored report has no room for that list.
+ */
+#include "ctl/verb.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
+
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/client/client.h"
+#include "ctl/decode/decode_option.h"
+#include "ctl/decode/decode_run.h"
+#include "ctl/show/show.h"
+
+/* The recorder may have to make the report first (io.ptsnap.recorder(7), REPORTS FOR ONE USER). */
+#define REMAKE_TIMEOUT_USEC 600000000ull
+
+/* Whether FD is a report: its first byte that is not white space begins a JSON object, which
+ * neither a bundle nor a perf.data begins with. */
+static bool is_report(int fd)
+{
+	char head[64];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (!strchr(" \t\r\n", head[i]))
+			return head[i] == '{';
+	return false;
+}
+
+/* Decodes the bundle or perf.data PATH, or the stored snapshot of that ID, as `ptsnapctl decode'
+ * without options, into a report of up to LIMIT bytes. */
+static int decode_report(struct settings *s, const char *path, uint64_t limit, int *ret_fd)
+{
+	CLEANUP(decode_request_done) struct decode_request q;
+	CLEANUP_CLOSE int fd = -EBADF, report_fd = -EBADF;
+	char *argv[] = {(char *)"decode", (char *)"--", (char *)path, NULL};
+	int r;
+
+	decode_request_init(&q, s);
+	optind = 0;
+	r = decode_request_parse(&q, 3, argv);
+	q.options.report_limit = limit;
+	if (r == 0)
+		r = decode_open(&q, &fd);
+	if (r != 0)
+		return r;
+	if (memfd_new("ptsnap-report", 0, &report_fd) < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
+	r = decode_run_worker(&q, fd, report_fd, -1);
+	if (r == 0)
+		*ret_fd = take_fd(&report_fd);
+	return r;
+}
+
+static bool is_file(const char *operand)
+{
+	/* An operand with a slash, or that exists as a file, is a file; any other is an ID. */
+	return strchr(operand, '/') || access(operand, F_OK) == 0;
+}
+
+static int open_file(struct settings *s, const char *path, uint64_t limit, int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_report(fd))
+		return decode_report(s, path, limit, ret_fd);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int open_stored(struct settings *s, const char *id, int *ret_fd)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	int r = client_open(s, REMAKE_TIMEOUT_USEC, &c);
+
+	return r != 0 ? r : client_get(c, id, "report", ret_fd);
+}
+
+int report_of_operand(struct settings *s, const char *operand, int *ret_fd)
+{
+	if (is_file(operand))
+		return open_file(s, operand, REPORT_DECODE_LIMIT, ret_fd);
+	return open_stored(s, operand, ret_fd);
+}
+
+/* Whether one of LISTS is cut in REPORT, and REPORT is not for one user, who has no bundle. */
+static bool lacks(struct json_object *report, const char *const *lists)
+{
+	uint64_t uid;
+
+	if (field_u64(report, "onlyUid", &uid))
+		return false;
+	for (size_t i = 0; i < field_count(report, "cut"); i++) {
+		const char *what = field_text(field_at(report, "cut", i), "what");
+
+		for (const char *const *list = lists; what && *list; list++)
+			if (strcmp(what, *list) == 0)
+				return true;
+	}
+	return false;
+}
+
+int report_with_lists(struct settings *s, const char *operand, const char *const *lists,
+		      int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct json_object *report;
+	const char *id;
+	int whole = -EBADF, r;
+
+	if (is_file(operand))
+		return open_file(s, operand, REPORT_LIST_LIMIT, ret_fd);
+	r = open_stored(s, operand, &fd);
+	if (r != 0)
+		return r;
+	report = deliver_read(fd);
+	if (!report)
+		return EXIT_CODE_FAILURE;
+	/* Another snapshot may be the latest by now. */
+	id = field_text(report, "id");
+	/* If that fails, it says why, and what the stored report has is better than nothing. */
+	if (lacks(report, lists) && id && decode_report(s, id, REPORT_LIST_LIMIT, &whole) == 0) {
+		close_fd(fd);
+		fd = whole;
+	}
+	json_object_put(report);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
