@@ -154,6 +154,7 @@ enum {
 	OWN_THREADS,
 	OWN_MEMORY,
 	OWN_DEADLINE,
+	OWN_REPORT_SIZE,
 	OWN_SKIM,
 	OWN_ONLY_UID,
 	OWN_LINES,
@@ -188,6 +189,7 @@ static const struct option OWN[] = {
 	{"threads", required_argument, NULL, OWN_THREADS},
 	{"memory", required_argument, NULL, OWN_MEMORY},
 	{"deadline", required_argument, NULL, OWN_DEADLINE},
+	{"report-size", required_argument, NULL, OWN_REPORT_SIZE},
 	{"skim", required_argument, NULL, OWN_SKIM},
 	{"only-uid", required_argument, NULL, OWN_ONLY_UID},
 	{"lines", no_argument, NULL, OWN_LINES},
@@ -224,6 +226,24 @@ static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t
 		return false;
 	}
 	*ret = (uint32_t)value;
+	return true;
+}
+
+/* The least report says little; a larger one could not be read (json-c). */
+#define LEAST_REPORT (64u << 10)
+
+static bool take_report_size(struct decode_request *q)
+{
+	uint64_t value = 0;
+
+	if (!option_good(size_parse_bytes(optarg, &value), "--report-size", optarg, SIZE_VALID))
+		return false;
+	if (value < LEAST_REPORT || value > REPORT_LIST_LIMIT) {
+		say("--report-size=%s: give a size from 64K to 16M", optarg);
+		return false;
+	}
+	q->has_report_size = true;
+	q->options.report_limit = value;
 	return true;
 }
 
@@ -322,6 +342,7 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 {
 	switch (option) {
 	case OWN_SYSROOT: q->sysroot = optarg; return true;
+	case OWN_REPORT_SIZE: return take_report_size(q);
 	case 'o': q->output = optarg; return true;
 	case OWN_WORKER: q->worker = optarg; return true;
 	case OWN_MAX_ERRORS:
@@ -410,6 +431,8 @@ static int check_effort(const struct decode_request *q)
 
 	if (q->options.repeat != 0 && q->options.view != WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE, "--repeat goes with --view=summary");
+	if (q->has_report_size && q->options.view != WORKER_VIEW_REPORT)
+		return say_error(EXIT_CODE_USAGE, "--report-size goes with --view=report");
 	if (q->options.has_deadline && !sums)
 		return say_error(EXIT_CODE_USAGE,
 				 "--deadline goes with --view=report and --view=summary");

@@ -46,6 +46,7 @@ struct decode_request {
 	struct show_options show;
 	const char *symbols[DECODE_MAX_SYMBOLS]; /* directories */
 	size_t n_symbols;
+	bool has_report_size;
 	bool not_installed; /* files that are installed on this host are not looked for */
 	bool debuginfod;
 	struct raw raw;

@@ -106,6 +106,13 @@ fails() {
 	fails 2 "EAX,EBX"
 	ctl decode --gap=0 --view=packets x
 	fails 2 "from 1"
+	for size in 0 63K 17M x; do
+		ctl decode --report-size=$size x
+		[ "$status" -eq 2 ]
+		[[ $err == *"--report-size=$size"* ]]
+	done
+	ctl decode --report-size=1M --view=summary x
+	fails 2 "--report-size goes with --view=report"
 	ctl decode --retstack=amd x
 	fails 2 "valid values: auto, sdm, libipt"
 	ctl decode --skim=all x

@@ -32,7 +32,7 @@ complete() {
 # decode BUNDLE: writes the report to $DIR/decoded.
 decode() {
 	rm -f "$DIR/decoded"
-	"$CTL" decode --worker="$DECODE" "$@" -o "$DIR/decoded"
+	"$CTL" decode --worker="$DECODE" --report-size=192K "$@" -o "$DIR/decoded"
 }
 
 @test "two snapshots of one program share its file, and their bundles lack it" {

@@ -97,7 +97,7 @@ def check_reports(work, state):
         stem = report.removesuffix(".json")
         if not os.path.exists(f"{stem}.images"):
             continue
-        p = subprocess.run([CTL, "decode", "-o", f"{work}/decoded", f"{stem}.ptsnap"],
+        p = subprocess.run([CTL, "decode", "--report-size=192K", "-o", f"{work}/decoded", f"{stem}.ptsnap"],
                            capture_output=True, text=True, check=False)
         with open(report, "rb") as a, open(f"{work}/decoded", "rb") as b:
             if p.returncode != 0 or a.read() != b.read():

@@ -47,7 +47,7 @@ teardown() {
 # decode [OPTIONS] BUNDLE: writes the report to $DIR/decoded.
 decode() {
 	rm -f "$DIR/decoded"
-	timeout 60 "$CTL" decode --worker="$DECODE" "$@" -o "$DIR/decoded"
+	timeout 60 "$CTL" decode --worker="$DECODE" --report-size=192K "$@" -o "$DIR/decoded"
 }
 
 # is FILTER TEXT: expects TEXT as jq's output for the report in $DIR/decoded.

@@ -74,7 +74,7 @@ BOTH='_Do_it= shop::sell(shop::goods, char const*)=_ZN4shopL4sellENS_5goodsEPKc'
 	# Join the bundle with the kept images after the program is gone.
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
 	rm -rf "$STATE/images" "$DIR/packed" "$DIR/prog"
-	timeout 60 "$CTL" decode --worker="$DECODE" "$DIR/joined" -o "$DIR/decoded"
+	timeout 60 "$CTL" decode --worker="$DECODE" --report-size=192K "$DIR/joined" -o "$DIR/decoded"
 	cmp "$DIR/decoded" "$(newest json)"
 }
 

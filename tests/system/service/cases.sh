@@ -184,7 +184,7 @@ WAITS='.places as $p | [.threads[] | select(.comm == "lines") | .stack[]? | $p[.
 	elif any(has("file") or has("inlined")) then "half" else "bare" end'
 decodes_with_lines() {
 	ctl fetch "$(jq -r .id "$OUT/lines.json")" --format=bundle -o "$OUT/lines.ptsnap" &&
-		ptsnapctl decode --lines -o "$OUT/again.json" "$OUT/lines.ptsnap" &&
+		ptsnapctl decode --lines --report-size=192K -o "$OUT/again.json" "$OUT/lines.ptsnap" &&
 		is "$(jq -c "[.threads, .places]" "$OUT/again.json")" "$(jq -c "[.threads, .places]" "$OUT/lines.json")"
 }
 
