@@ -5,7 +5,7 @@ check "no PMU: and says why" has "$(why 0)" "Intel PT"
 timeline() {
 	sleep 0.3
 	snapshot_report || return 1
-	has "$(jq -r '[.turns[].comm] | unique | join(" ")' "$REPORT")" "systemd" || return 1
+	has "$(turns | jq -r '[.[].comm] | unique | join(" ")')" "systemd" || return 1
 	is "$(jq -r .totals.branches "$REPORT")" 0
 }
 check "no PMU: a report of who ran when" timeline

@@ -120,9 +120,14 @@ aux_records() {
 
 # JQ-EXPRESSION: prints a part of the report about the walk's process ($pid).
 of_pid() { jq -c ".threads[] | select(.pid == $pid) | $1" "$REPORT"; }
+# Prints all turns of the newest report's snapshot, as JSON: the report may lack older ones.
+turns() {
+	PTSNAP_DECODE=$PWD/ptsnap-decode ctl -q turns --json=short "$(jq -r .id "$REPORT")"
+}
 # Compares the TSC with the sideband's clock: the packets' times lie within the process's turns.
 in_turn() {
-	jq -e ".turns as \$turns | .threads[] | select(.pid == $pid) | .lastBranches |
+	turns >out/turns.json || return 1
+	jq -e --slurpfile turns out/turns.json "\$turns[0] as \$turns | .threads[] | select(.pid == $pid) | .lastBranches |
 		length > 0 and all(.atNSec as \$at | \$turns | any(
 			.pid == $pid and .cpu == 1 and .atNSec <= \$at and \$at <= .untilNSec))" \
 		"$REPORT" >/dev/null || { of_pid '[.lastBranches[0], .lastBranches[-1]]'; return 1; }
