@@ -26,10 +26,10 @@ static int check_code(struct json_object *report, const char *which)
 int baseline_read(struct settings *s, const char *operand, const char *const *lists,
 		  struct json_object **ret)
 {
+	const struct report_wanted wanted = {.operand = operand, .lists = lists};
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct json_object *report;
-	int r = lists ? report_with_lists(s, operand, lists, &fd)
-		      : report_of_operand(s, operand, &fd);
+	int r = report_open(s, &wanted, &fd);
 
 	if (r != 0)
 		return r;

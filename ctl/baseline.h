@@ -12,6 +12,6 @@
  * result is not 0 in either case. PAGER as for deliver_info(). Returns an exit code. */
 int baseline_deliver(struct settings *s, int fd, const char *operand, bool anyway, bool pager);
 /* Reads the report that OPERAND names, which must show code, with room for LISTS as of
- * report_with_lists() (NULL: as it is); *ret is the caller's. Returns an exit code. */
+ * struct report_wanted (NULL: as it is); *ret is the caller's. Returns an exit code. */
 int baseline_read(struct settings *s, const char *operand, const char *const *lists,
 		  struct json_object **ret);

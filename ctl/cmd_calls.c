@@ -370,6 +370,7 @@ static int run(struct request *q)
 	if (slicer_new(&q->slice, order_take, &q->order, &slicer) < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	choose_gaps(q);
+	q->source.span = slice_decode_until(&q->slice);
 	r = calls_read(&q->source, slicer_take, slicer);
 	if (r == 0)
 		r = gaps_finish(&q->gaps);

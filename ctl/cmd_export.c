@@ -320,16 +320,18 @@ static int stream_failed(const struct request *q, int r)
 
 static int export_calls(const struct request *q, int fd)
 {
+	struct calls_source source = q->source;
 	CLEANUP(exporter_freep) struct exporter *e = NULL;
 	CLEANUP(slicer_freep) struct slicer *s = NULL;
 	struct exporter_told told;
 	int r = exporter_new(q->format, q->weight, fd, &e);
 
+	source.span = slice_decode_until(&q->slice);
+	source.progress = q->output || !isatty(STDOUT_FILENO);
 	if (r == 0 && slice_is_given(&q->slice))
 		r = slicer_new(&q->slice, exporter_take, e, &s);
 	if (r == 0)
-		r = s ? calls_read(&q->source, slicer_take, s)
-		      : calls_read(&q->source, exporter_take, e);
+		r = s ? calls_read(&source, slicer_take, s) : calls_read(&source, exporter_take, e);
 	if (r == 0)
 		r = exporter_finish(e, &told);
 	if (r != 0)
@@ -370,6 +372,7 @@ static int export_branches(const struct request *q, int fd)
 	int r = brstack_new(fd, &b);
 
 	source.opened = write_maps;
+	source.progress = q->output || !isatty(STDOUT_FILENO);
 	if (r == 0)
 		r = calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_branches, b);
 	if (r == 0)

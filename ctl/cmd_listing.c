@@ -161,6 +161,7 @@ static int run(struct request *q)
 
 	if (r < 0)
 		return say_result(q, r);
+	q->source.span = slice_decode_span(&q->slice);
 	q->printer.listing = l;
 	q->printer.style = show_style_of_stdout();
 	q->printer.terminal = isatty(STDOUT_FILENO);

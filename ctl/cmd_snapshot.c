@@ -256,11 +256,11 @@ static int show(struct request *q, int fd)
 	if (q->output)
 		return deliver_report(q->settings, fd, q->output, true);
 	if (!q->baseline)
-		return deliver_info(q->settings, fd, false);
+		return deliver_info(q->settings, fd, NULL, false);
 	if (strcmp(q->baseline, "latest") != 0 || q->latest)
 		return baseline_deliver(q->settings, fd, q->latest ? q->latest : q->baseline, true,
 					false);
-	r = deliver_info(q->settings, fd, false);
+	r = deliver_info(q->settings, fd, NULL, false);
 	return r != 0 ? r
 		      : say_error(EXIT_CODE_NO_REPORT,
 				  "--baseline=latest: no snapshot is stored from before this one");

@@ -80,6 +80,7 @@ static int parse(struct table_request *q, int argc, char **argv)
 int cmd_tables(struct settings *s, int argc, char **argv)
 {
 	struct table_request q = {.settings = s, .list = show_list_find(argv[0])};
+	struct report_wanted wanted = {.lists = (const char *const[]){argv[0], NULL}};
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct show_select select;
 	int r;
@@ -88,18 +89,18 @@ int cmd_tables(struct settings *s, int argc, char **argv)
 	r = parse(&q, argc, argv);
 	if (r != 0 || s->help || s->version)
 		return r;
-	select = (struct show_select){
-		.has_cpu = q.slice.has_cpu,
-		.has_pid = q.slice.has_pid,
-		.has_tid = q.slice.has_tid,
-		.cpu = q.slice.cpu,
-		.pid = q.slice.pid,
-		.tid = q.slice.tid,
-		.comm = q.slice.comm,
-		.function = q.slice.function,
-		.image = q.slice.image,
-		.limit = q.limit,
-	};
-	r = report_with_lists(s, q.operand, (const char *const[]){argv[0], NULL}, &fd);
+	wanted.operand = q.operand;
+	select = select_of(&q.slice);
+	select.limit = q.limit;
+	/* Counters of functions and images are of all threads, unless the decoder selects. */
+	if (show_list_is_counted(q.list)) {
+		r = slice_decode_all(&q.slice, &wanted.slice);
+		select.has_cpu = select.has_pid = select.has_tid = false;
+		select.comm = NULL;
+	} else {
+		wanted.slice = slice_decode_span(&q.slice);
+	}
+	if (r == 0)
+		r = report_open(s, &wanted, &fd);
 	return r != 0 ? r : deliver_list(s, fd, q.list, &select, !q.no_pager);
 }

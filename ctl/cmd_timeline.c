@@ -86,19 +86,11 @@ int cmd_timeline(struct settings *s, int argc, char **argv)
 
 	if (r != 0 || s->help || s->version)
 		return r;
-	select = (struct show_select){
-		.has_cpu = q.slice.has_cpu,
-		.has_pid = q.slice.has_pid,
-		.has_tid = q.slice.has_tid,
-		.cpu = q.slice.cpu,
-		.pid = q.slice.pid,
-		.tid = q.slice.tid,
-		.comm = q.slice.comm,
-		.from = time_of(&q.slice.from),
-		.to = time_of(&q.slice.to),
-		.limit = q.limit,
-		.last = q.last,
-	};
-	r = report_with_lists(s, q.operand, lists, &fd);
+	select = select_of(&q.slice);
+	select.from = time_of(&q.slice.from);
+	select.to = time_of(&q.slice.to);
+	select.limit = q.limit;
+	select.last = q.last;
+	r = report_open(s, &(struct report_wanted){.operand = q.operand, .lists = lists}, &fd);
 	return r != 0 ? r : deliver_timeline(s, fd, &select, q.picture, !q.no_pager);
 }

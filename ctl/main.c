@@ -73,37 +73,46 @@ static const struct verb VERBS[] = {
 	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"
 	 "        terminal (--json=off: always), and the report itself elsewhere.\n"},
 	{"info", cmd_info,
-	 "  info [--baseline=ID|latest|FILE] [--no-pager] [ID|latest|FILE]\n"
+	 "  info [--baseline=ID|latest|FILE] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N]\n"
+	 "       [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB] [--no-pager]\n"
+	 "       [ID|latest|FILE]\n"
 	 "        Show what happened, on one page: what stands out, and where each thread was at\n"
 	 "        the trigger. FILE is a saved report, a bundle or a perf.data. --baseline ends the\n"
 	 "        page with what differs from another snapshot, such as one of a normal minute (see\n"
-	 "        diff); with --json, an object of report and difference is printed.\n"},
+	 "        diff); with --json, an object of report and difference is printed.\n"
+	 "        --from and --to decode that part again: 20ms is from the begin of the trace, -20ms\n"
+	 "        before the trigger. The other options select threads and what stands out.\n"},
 	{"diff", cmd_diff,
 	 "  diff [--limit=N] [--no-pager] A B\n"
 	 "        Show on one page what differs in B from A, by more than counting noise: functions,\n"
 	 "        durations of calls, threads, gaps. A and B are IDs, latest, or files as for info.\n"
 	 "        --limit is the number of rows of each table (8; with --json, all).\n"},
 	{"functions", cmd_tables,
-	 "  functions [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "  functions [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "            [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show the functions of a report, those with most own instructions first:\n"
-	 "        instructions, calls, and how long calls took. FILE is as for info.\n"},
+	 "        instructions, calls, and how long calls took. FILE is as for info. --from to\n"
+	 "        --comm decode again, and count only what ran then, there, and in such threads.\n"},
 	{"threads", cmd_tables,
-	 "  threads [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--function=GLOB] [--image=GLOB]\n"
-	 "          [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "  threads [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "          [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show the threads of a report: what each was doing at the trigger, and where.\n"
 	 "        --function shows threads with such a function in their call stacks.\n"},
 	{"processes", cmd_tables,
-	 "  processes [--pid=N] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
-	 "        Show the processes of a report.\n"},
+	 "  processes [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "            [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "        Show the processes of a report: with --cpu, --tid and --comm, those that have\n"
+	 "        such a thread.\n"},
 	{"images", cmd_tables,
-	 "  images [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "  images [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "         [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show the executable files of a report, and why code of a file is missing.\n"},
 	{"gaps", cmd_tables,
-	 "  gaps [--cpu=N] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "  gaps [--from=TIME] [--to=TIME] [--cpu=N] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show what the report does not know, where, and why.\n"},
 	{"turns", cmd_tables,
-	 "  turns [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB] [--limit=N] [--no-pager]\n"
-	 "        [ID|latest|FILE]\n"
+	 "  turns [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
+	 "        [--limit=N] [--no-pager] [ID|latest|FILE]\n"
 	 "        Show which thread had which CPU when. --limit shows the last N turns.\n"},
 	{"timeline", cmd_timeline,
 	 "  timeline [--picture] [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N]\n"

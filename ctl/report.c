@@ -41,19 +41,37 @@ static bool is_report(int fd)
 	return false;
 }
 
-/* Decodes the bundle or perf.data PATH, or the stored snapshot of that ID, as `ptsnapctl decode'
- * without options, into a report of up to LIMIT bytes. */
-static int decode_report(struct settings *s, const char *path, uint64_t limit, int *ret_fd)
+struct show_select select_of(const struct slice *s)
+{
+	return (struct show_select){
+		.has_cpu = s->has_cpu,
+		.has_pid = s->has_pid,
+		.has_tid = s->has_tid,
+		.cpu = s->cpu,
+		.pid = s->pid,
+		.tid = s->tid,
+		.comm = s->comm,
+		.function = s->function,
+		.image = s->image,
+	};
+}
+
+/* Decodes the bundle or perf.data of W, or the stored snapshot ID if that is not NULL, as
+ * `ptsnapctl decode' without options. */
+static int decode_report(struct settings *s, const struct report_wanted *w, const char *id,
+			 int *ret_fd)
 {
 	CLEANUP(decode_request_done) struct decode_request q;
 	CLEANUP_CLOSE int fd = -EBADF, report_fd = -EBADF;
-	char *argv[] = {(char *)"decode", (char *)"--", (char *)path, NULL};
+	char *argv[] = {(char *)"decode", (char *)"--", (char *)(id ? id : w->operand), NULL};
 	int r;
 
 	decode_request_init(&q, s);
 	optind = 0;
 	r = decode_request_parse(&q, 3, argv);
-	q.options.report_limit = limit;
+	q.options.report_limit = w->lists ? REPORT_LIST_LIMIT : REPORT_DECODE_LIMIT;
+	q.options.slice = w->slice;
+	q.progress = true;
 	if (r == 0)
 		r = decode_open(&q, &fd);
 	if (r != 0)
@@ -66,21 +84,33 @@ static int decode_report(struct settings *s, const char *path, uint64_t limit, i
 	return r;
 }
 
+/* Whether a part of the snapshot is wanted, and not all of it. */
+static bool is_part(const struct decode_slice *slice)
+{
+	return slice->from || slice->to || decode_slice_selects(slice);
+}
+
 static bool is_file(const char *operand)
 {
 	/* An operand with a slash, or that exists as a file, is a file; any other is an ID. */
 	return strchr(operand, '/') || access(operand, F_OK) == 0;
 }
 
-static int open_file(struct settings *s, const char *path, uint64_t limit, int *ret_fd)
+static int open_file(struct settings *s, const struct report_wanted *w, int *ret_fd)
 {
-	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP_CLOSE int fd = open(w->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", w->operand);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_report(fd))
-		return decode_report(s, path, limit, ret_fd);
+		return decode_report(s, w, NULL, ret_fd);
+	if (is_part(&w->slice))
+		return say_error(EXIT_CODE_USAGE,
+				 "%s: a saved report has no trace to decode a part of; give the "
+				 "ID of the snapshot, or its bundle (`ptsnapctl fetch "
+				 "--format=bundle')",
+				 w->operand);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -91,13 +121,6 @@ static int open_stored(struct settings *s, const char *id, int *ret_fd)
 	int r = client_open(s, REMAKE_TIMEOUT_USEC, &c);
 
 	return r != 0 ? r : client_get(c, id, "report", ret_fd);
-}
-
-int report_of_operand(struct settings *s, const char *operand, int *ret_fd)
-{
-	if (is_file(operand))
-		return open_file(s, operand, REPORT_DECODE_LIMIT, ret_fd);
-	return open_stored(s, operand, ret_fd);
 }
 
 /* Whether one of LISTS is cut in REPORT, and REPORT is not for one user, who has no bundle. */
@@ -117,17 +140,15 @@ static bool lacks(struct json_object *report, const char *const *lists)
 	return false;
 }
 
-int report_with_lists(struct settings *s, const char *operand, const char *const *lists,
-		      int *ret_fd)
+/* The report of a stored snapshot, with room for the lists of W. */
+static int open_with_lists(struct settings *s, const struct report_wanted *w, int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct json_object *report;
 	const char *id;
 	int whole = -EBADF, r;
 
-	if (is_file(operand))
-		return open_file(s, operand, REPORT_LIST_LIMIT, ret_fd);
-	r = open_stored(s, operand, &fd);
+	r = open_stored(s, w->operand, &fd);
 	if (r != 0)
 		return r;
 	report = deliver_read(fd);
@@ -136,11 +157,20 @@ int report_with_lists(struct settings *s, const char *operand, const char *const
 	/* Another snapshot may be the latest by now. */
 	id = field_text(report, "id");
 	/* If that fails, it says why, and what the stored report has is better than nothing. */
-	if (lacks(report, lists) && id && decode_report(s, id, REPORT_LIST_LIMIT, &whole) == 0) {
+	if (lacks(report, w->lists) && id && decode_report(s, w, id, &whole) == 0) {
 		close_fd(fd);
 		fd = whole;
 	}
 	json_object_put(report);
 	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+int report_open(struct settings *s, const struct report_wanted *w, int *ret_fd)
+{
+	if (is_file(w->operand))
+		return open_file(s, w, ret_fd);
+	if (is_part(&w->slice))
+		return decode_report(s, w, NULL, ret_fd);
+	return w->lists ? open_with_lists(s, w, ret_fd) : open_stored(s, w->operand, ret_fd);
 }

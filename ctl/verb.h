@@ -18,6 +18,9 @@
 #pragma once
 
 #include "ctl/base/option.h"
+#include "ctl/calls/slice.h"
+#include "ctl/show/show.h"
+#include "proto/decode_options.h"
 
 /* Runs a verb: ARGV[0] is its name. Returns an exit code. */
 typedef int (*verb_fn)(struct settings *s, int argc, char **argv);
@@ -47,10 +50,20 @@ int cmd_tables(struct settings *s, int argc, char **argv);
 
 /* --- Reports: report.c --- */
 
-/* Opens the report that OPERAND names: the ID of a stored snapshot, latest, a saved report, or a
- * bundle or perf.data, which is decoded; *ret_fd is the caller's. Returns an exit code. */
-int report_of_operand(struct settings *s, const char *operand, int *ret_fd);
-/* The same, with room for LISTS, names of lists of the report, the last one NULL: where a stored
- * report lacks a part of one of them, its bundle is decoded. */
-int report_with_lists(struct settings *s, const char *operand, const char *const *lists,
-		      int *ret_fd);
+/* What the options of a slice select among the rows of a report. Texts are borrowed. */
+struct show_select select_of(const struct slice *s);
+
+/* Which report is wanted. */
+struct report_wanted {
+	/* The ID of a stored snapshot, latest, a saved report, or a bundle or perf.data, which is
+	 * decoded. */
+	const char *operand;
+	/* Names of lists of the report, the last one NULL: where a stored report lacks a part of
+	 * one of them, its bundle is decoded. NULL: the report as it is. */
+	const char *const *lists;
+	/* Not zero: a report about this part alone, for which the bundle is decoded. */
+	struct decode_slice slice;
+};
+
+/* Opens the report that W wants; *ret_fd is the caller's. Returns an exit code. */
+int report_open(struct settings *s, const struct report_wanted *w, int *ret_fd);

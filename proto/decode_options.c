@@ -4,6 +4,24 @@
  */
 #include "proto/decode_options.h"
 
+#include <string.h>
+
+static bool slice_is_sound(const struct decode_options *o)
+{
+	const struct decode_slice *s = &o->slice;
+	const bool report = o->view == WORKER_VIEW_REPORT, span = s->from || s->to;
+
+	if ((s->has_cpu | s->has_pid | s->has_tid) > 1 || !memchr(s->comm, 0, sizeof(s->comm)) ||
+	    s->from > WORKER_TIME_TRIGGER || s->to > WORKER_TIME_TRIGGER)
+		return false;
+	if (decode_slice_selects(s) && !report)
+		return false;
+	if (!decode_slice_selects(s) && !span)
+		return true;
+	return (report || o->view == WORKER_VIEW_CALLS || decode_is_listing(o)) &&
+	       o->skim == WORKER_SKIM_NONE && !o->has_deadline && !o->has_only_uid && !o->keep;
+}
+
 bool decode_options_are_sound(const struct decode_options *o)
 {
 	const uint32_t flags = o->hash | o->pretty | o->has_deadline | o->keep | o->no_symbols |
@@ -21,6 +39,8 @@ bool decode_options_are_sound(const struct decode_options *o)
 	if (o->lines && ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_CALLS &&
 			  !decode_is_listing(o)) ||
 			 skims))
+		return false;
+	if (!slice_is_sound(o))
 		return false;
 	if (decode_is_listing(o) && (skims || o->show & WORKER_SHOW_PTXED))
 		return false;

@@ -79,6 +79,33 @@ enum worker_retstack {
 	WORKER_RETSTACK_LIBIPT = 2, /* compressed returns, also over a PSB, as in libipt */
 };
 
+/* From where a time of a slice counts. */
+enum worker_time {
+	WORKER_TIME_NONE = 0,	 /* nowhere: there is no limit */
+	WORKER_TIME_BEGIN = 1,	 /* on from the begin of the traces */
+	WORKER_TIME_TRIGGER = 2, /* back from the trigger */
+};
+
+/* A part of what a bundle has. Zeros: everything. Flags are 0 or 1. */
+struct decode_slice {
+	/* Decodes only this span of time, and with it the rest of the PSB segments in which the
+	 * span begins and ends: ns. */
+	uint64_t from_ns, to_ns;
+	uint32_t from, to; /* enum worker_time */
+	/* Report: counts only what ran on this CPU, in this process or thread, or in threads of
+	 * such a name. */
+	uint32_t has_cpu, has_pid, has_tid; /* flags */
+	uint32_t cpu, pid, tid;
+	char comm[64]; /* a pattern of fnmatch(3), ends in 0; "": any name */
+};
+_Static_assert(sizeof(struct decode_slice) == 112, "has no padding");
+
+/* Whether S leaves out threads or CPUs. */
+static inline bool decode_slice_selects(const struct decode_slice *s)
+{
+	return s->has_cpu || s->has_pid || s->has_tid || s->comm[0];
+}
+
 #define WORKER_MAX_REPEAT  1000u
 #define WORKER_MAX_THREADS 1024u
 
@@ -117,8 +144,9 @@ struct decode_options {
 	 * (decoder/worker/replay). */
 	uint32_t has_only_uid;
 	uint32_t only_uid;
+	struct decode_slice slice; /* report, calls, streams */
 };
-_Static_assert(sizeof(struct decode_options) == 112, "has no padding");
+_Static_assert(sizeof(struct decode_options) == 224, "has no padding");
 
 /* Whether the view that O asks for is an execution stream. */
 static inline bool decode_is_listing(const struct decode_options *o)

@@ -31,6 +31,7 @@
  *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
  *               "bytes","traceBytes","rounds","lastStretches",
  *               "lastStretchesLeft"}: only with a deadline,
+ *   "slice": {"fromNSec","toNSec","cpu","pid","tid","comm"}: only of a part of the snapshot,
  *   "suspects": [{"kind","sinceNSec","place", and what the kind has: ptsnap-report(5), SUSPECTS}],
  *   "cpus": [{"cpu","tid","state","why",
  *             "ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",

@@ -16,7 +16,7 @@
 
 #include "proto/decode_options.h"
 
-#define WORKER_REQUEST_VERSION 9u
+#define WORKER_REQUEST_VERSION 10u
 
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */
@@ -24,7 +24,7 @@ struct worker_request {
 	uint64_t cpu_seconds; /* RLIMIT_CPU of the worker; 0: no limit */
 	struct decode_options options;
 };
-_Static_assert(sizeof(struct worker_request) == 128, "has no padding");
+_Static_assert(sizeof(struct worker_request) == 240, "has no padding");
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };
 

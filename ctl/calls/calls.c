@@ -190,6 +190,8 @@ static void set_request(struct decode_request *q, const struct calls_source *sou
 	q->options.debug = !source->no_names;
 	q->options.lines = source->lines;
 	q->options.threads = source->threads;
+	q->options.slice = source->span;
+	q->progress = source->progress;
 	if (source->memory > 0)
 		q->options.memory_limit = source->memory;
 	q->bundle = source->operand;
@@ -285,6 +287,8 @@ int calls_report(const struct calls_source *source, int bundle_fd, int *ret_fd)
 
 	set_request(&q, source, WORKER_VIEW_REPORT);
 	q.options.report_limit = REPORT_DEFAULT_LIMIT;
+	/* What stands out does so in all of the snapshot. */
+	q.options.slice = (struct decode_slice){0};
 	settings.quiet = true; /* the decode of calls has the same remarks */
 	q.settings = &settings;
 	if (memfd_new("ptsnap-report", 0, &fd) < 0)

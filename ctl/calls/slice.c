@@ -75,6 +75,48 @@ bool slice_is_given(const struct slice *s)
 	       s->function || s->image;
 }
 
+/* --- For the decoder --- */
+
+static uint32_t where(const struct slice_time *t)
+{
+	if (!t->given)
+		return WORKER_TIME_NONE;
+	return t->before_trigger ? WORKER_TIME_TRIGGER : WORKER_TIME_BEGIN;
+}
+
+struct decode_slice slice_decode_until(const struct slice *s)
+{
+	return (struct decode_slice){.to_ns = s->to.ns, .to = where(&s->to)};
+}
+
+struct decode_slice slice_decode_span(const struct slice *s)
+{
+	struct decode_slice span = slice_decode_until(s);
+
+	span.from_ns = s->from.ns;
+	span.from = where(&s->from);
+	return span;
+}
+
+int slice_decode_all(const struct slice *s, struct decode_slice *ret)
+{
+	*ret = slice_decode_span(s);
+	ret->has_cpu = s->has_cpu;
+	ret->has_pid = s->has_pid;
+	ret->has_tid = s->has_tid;
+	ret->cpu = s->cpu;
+	ret->pid = s->pid;
+	ret->tid = s->tid;
+	if (s->comm && strlen(s->comm) >= sizeof(ret->comm))
+		return say_error(EXIT_CODE_USAGE,
+				 "--comm: give a pattern of at most %zu bytes; the name of a "
+				 "thread has 15",
+				 sizeof(ret->comm) - 1);
+	if (s->comm)
+		strcpy(ret->comm, s->comm);
+	return 0;
+}
+
 /* --- Slicing --- */
 
 struct frame {

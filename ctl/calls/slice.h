@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "ctl/calls/calls.h"
+#include "proto/decode_options.h"
 
 /* A place in time, as the user gave it. */
 struct slice_time {
@@ -40,6 +41,13 @@ void slice_option_table(struct option to[static SLICE_OPTIONS], int first);
 /* Takes the value of option INDEX. 0, or an exit code after a message. */
 int slice_option_take(struct slice *s, size_t index, const char *value);
 bool slice_is_given(const struct slice *s);
+/* What of S the decoder need not decode: times of S. Calls that are open when S begins are known
+ * only if what was before is decoded, too. */
+struct decode_slice slice_decode_span(const struct slice *s);
+struct decode_slice slice_decode_until(const struct slice *s);
+/* The span, and CPU, process, thread and name of S. 0, or an exit code after a message: the
+ * decoder's pattern of a name has a limit. */
+int slice_decode_all(const struct slice *s, struct decode_slice *ret);
 
 /* The span of time of S in a stream with this head. 0, or -EINVAL: its begin is not before its
  * end. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,6 +89,11 @@ static int say_worker_error(const char *name, int error)
 	case ENODATA:
 		return say_error(EXIT_CODE_USAGE, "%s: its report has no gap with this number",
 				 name);
+	case ERANGE:
+		return say_error(EXIT_CODE_USAGE, "%s: nothing lies between --from and --to", name);
+	case ENOTSUP:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: the trace has no times, which --from and --to need", name);
 	case E2BIG: return say_error(EXIT_CODE_FAILURE, "%s: the report exceeds its limit", name);
 	default:
 		return say_error(EXIT_CODE_FAILURE, "%s: decoding failed: %s", name,
@@ -150,6 +156,17 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	return 0;
 }
 
+/* USERDATA is of the answers, and not needed. */
+static void show_progress(void *userdata, unsigned phase, unsigned percent)
+{
+	(void)userdata;
+	if (phase == WORKER_PHASE_DECODE)
+		fprintf(stderr, "\r\033[Kdecoding: %u %%", percent);
+	else
+		fputs("\r\033[Kwriting", stderr);
+	fflush(stderr);
+}
+
 int decode_run_worker(const struct decode_request *q, int bundle_fd, int output_fd, int cancel_fd)
 {
 	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
@@ -173,7 +190,11 @@ int decode_run_worker(const struct decode_request *q, int bundle_fd, int output_
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	job.program = program;
 	answers_use(&answers, &job);
+	if (q->progress && !q->settings->quiet && isatty(STDERR_FILENO))
+		job.progress = show_progress;
 	r = worker_run(&job, &outcome);
+	if (job.progress)
+		fputs("\r\033[K", stderr);
 	say_worker(&outcome.said);
 	if (r == 0 && !q->settings->quiet)
 		answers_remark(&answers, name);

@@ -170,16 +170,18 @@ static void show_any(FILE *out, struct json_object *report, const struct show_st
 		show_info(out, report, style);
 }
 
-int deliver_info(const struct settings *s, int fd, bool pager)
+int deliver_info(const struct settings *s, int fd, const struct show_select *select, bool pager)
 {
 	struct json_object *report = deliver_read(fd);
 	int r = 0;
 
 	if (!report)
 		return EXIT_CODE_FAILURE;
-	if (json_wanted(s))
+	if (select)
+		r = show_keep(report, select);
+	if (r == 0 && json_wanted(s))
 		r = print_json(s, report, STDOUT_FILENO);
-	else
+	else if (r == 0)
 		r = show_page(report, show_any, pager);
 	json_object_put(report);
 	return r < 0 ? write_failed(NULL, r) : 0;

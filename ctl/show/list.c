@@ -62,16 +62,17 @@ static enum list_fits number_fits(struct json_object *o, const char *path, bool 
 	return v == n ? LIST_YES : LIST_NO;
 }
 
-static enum list_fits row_fits(const struct rows *rows, struct json_object *row)
+enum list_fits list_row_fits(const struct show_list *l, struct json_object *report,
+			     struct json_object *row, const struct show_select *s)
 {
-	const struct show_select *s = rows->select;
-	const struct show_list *l = rows->list;
-	enum list_fits fits = number_fits(row, l->cpu, s->has_cpu, s->cpu);
+	enum list_fits fits = number_fits(row, l->pid, s->has_pid, s->pid);
 
-	fits = list_both(fits, number_fits(row, l->pid, s->has_pid, s->pid));
-	fits = list_both(fits, number_fits(row, l->tid, s->has_tid, s->tid));
-	fits = list_both(fits, list_text_fits(row, l->comm, s->comm));
-	return l->place ? list_both(fits, l->place(rows->report, row, s)) : fits;
+	if (!l->of_threads) {
+		fits = list_both(fits, number_fits(row, l->cpu, s->has_cpu, s->cpu));
+		fits = list_both(fits, number_fits(row, l->tid, s->has_tid, s->tid));
+		fits = list_both(fits, list_text_fits(row, l->comm, s->comm));
+	}
+	return l->place ? list_both(fits, l->place(report, row, s)) : fits;
 }
 
 /* 0 or -ENOMEM. */
@@ -85,7 +86,9 @@ static int rows_select(struct rows *rows)
 	if (!rows->index)
 		return -ENOMEM;
 	for (size_t i = 0; i < rows->total; i++) {
-		enum list_fits fits = row_fits(rows, field_at(rows->report, rows->list->name, i));
+		enum list_fits fits =
+			list_row_fits(rows->list, rows->report,
+				      field_at(rows->report, rows->list->name, i), rows->select);
 
 		if (fits == LIST_YES)
 			rows->index[rows->matching++] = i;
@@ -104,6 +107,18 @@ static int rows_select(struct rows *rows)
 static struct json_object *row_at(const struct rows *rows, size_t i)
 {
 	return field_at(rows->report, rows->list->name, rows->index[i]);
+}
+
+struct json_object *list_cut(struct json_object *report, const char *what)
+{
+	for (size_t i = 0; what && i < field_count(report, "cut"); i++) {
+		struct json_object *cut = field_at(report, "cut", i);
+		const char *text = field_text(cut, "what");
+
+		if (text && strcmp(text, what) == 0)
+			return cut;
+	}
+	return NULL;
 }
 
 /* --- Remarks: what the table does not have --- */
@@ -125,25 +140,12 @@ static void PRINTF_LIKE(2, 3) remark(struct remarks *r, const char *format, ...)
 	va_end(ap);
 }
 
-/* The element of "cut" about WHAT, NULL if there is none. */
-static struct json_object *cut_of(struct json_object *report, const char *what)
-{
-	for (size_t i = 0; what && i < field_count(report, "cut"); i++) {
-		struct json_object *cut = field_at(report, "cut", i);
-		const char *text = field_text(cut, "what");
-
-		if (text && strcmp(text, what) == 0)
-			return cut;
-	}
-	return NULL;
-}
-
 /* SELECTED: also about what the selection and the limit left out. */
 static void remarks_make(struct remarks *r, const struct rows *rows, bool selected)
 {
 	const char *name = rows->list->name;
-	struct json_object *cut = cut_of(rows->report, name);
-	struct json_object *unlisted = cut_of(rows->report, rows->list->unlisted);
+	struct json_object *cut = list_cut(rows->report, name);
+	struct json_object *unlisted = list_cut(rows->report, rows->list->unlisted);
 
 	r->n = 0;
 	if (!json_object_is_type(field_get(rows->report, name), json_type_array))

@@ -45,11 +45,18 @@ struct show_list {
 	/* Whether a row is of the function and the image of the selection; NULL: always. */
 	enum list_fits (*place)(struct json_object *report, struct json_object *row,
 				const struct show_select *select);
-	bool newest; /* rows are in the order of time, and a limit keeps the last */
+	bool counted;	 /* see show_list_is_counted() */
+	bool of_threads; /* place() says whether CPU, thread and name fit, too */
+	bool newest;	 /* rows are in the order of time, and a limit keeps the last */
 	const struct list_column *columns;
 	size_t n_columns;
 };
 
+/* Whether ROW of LIST of REPORT is of the selection. */
+enum list_fits list_row_fits(const struct show_list *list, struct json_object *report,
+			     struct json_object *row, const struct show_select *select);
+/* The element of "cut" of REPORT about WHAT (may be NULL), NULL if there is none. */
+struct json_object *list_cut(struct json_object *report, const char *what);
 /* Both are unknown if one is, unless the other one is no. */
 enum list_fits list_both(enum list_fits a, enum list_fits b);
 /* Whether TEXT (NULL: unknown) matches PATTERN (NULL: anything does). */

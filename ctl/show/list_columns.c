@@ -250,11 +250,38 @@ static enum list_fits stack_fits(struct json_object *report, struct json_object 
 	return fits;
 }
 
-static enum list_fits exe_fits(struct json_object *report, struct json_object *process,
-			       const struct show_select *s)
+/* Whether PROCESS has a thread that is selected by its number, its name or its CPU. */
+static enum list_fits threads_fit(struct json_object *report, struct json_object *process,
+				  const struct show_select *s)
 {
-	(void)report;
-	return list_text_fits(process, "exe", s->image);
+	struct show_select one = {.has_cpu = s->has_cpu,
+				  .has_pid = true,
+				  .has_tid = s->has_tid,
+				  .cpu = s->cpu,
+				  .tid = s->tid,
+				  .comm = s->comm};
+	enum list_fits fits = list_cut(report, "threads") ? LIST_UNKNOWN : LIST_NO;
+	uint64_t pid;
+
+	if (!s->has_cpu && !s->has_tid && !s->comm)
+		return LIST_YES;
+	if (!field_u64(process, "pid", &pid) || pid > UINT32_MAX)
+		return LIST_UNKNOWN;
+	one.pid = (uint32_t)pid;
+	for (size_t i = 0; i < field_count(report, "threads") && fits != LIST_YES; i++) {
+		enum list_fits thread = list_row_fits(show_list_find("threads"), report,
+						      field_at(report, "threads", i), &one);
+
+		if (thread != LIST_NO)
+			fits = thread;
+	}
+	return fits;
+}
+
+static enum list_fits process_fits(struct json_object *report, struct json_object *process,
+				   const struct show_select *s)
+{
+	return list_both(list_text_fits(process, "exe", s->image), threads_fit(report, process, s));
 }
 
 static enum list_fits path_fits(struct json_object *report, struct json_object *image,
@@ -331,12 +358,15 @@ static const struct list_column TURNS[] = {
 	{"COMM", "", "comm", 16, 16, 1, NULL, put_turn_comm},
 };
 
-static const char *const OF_FUNCTIONS[] = {"function", "image", NULL};
-static const char *const OF_THREADS[] = {"cpu", "pid", "tid", "comm", "function", "image", NULL};
-static const char *const OF_PROCESSES[] = {"pid", "image", NULL};
-static const char *const OF_IMAGES[] = {"image", NULL};
-static const char *const OF_GAPS[] = {"cpu", NULL};
-static const char *const OF_TURNS[] = {"cpu", "pid", "tid", "comm", NULL};
+static const char *const OF_FUNCTIONS[] = {"from", "to",       "cpu",	"pid", "tid",
+					   "comm", "function", "image", NULL};
+static const char *const OF_THREADS[] = {"from", "to",	     "cpu",   "pid", "tid",
+					 "comm", "function", "image", NULL};
+static const char *const OF_PROCESSES[] = {"from", "to",   "cpu",   "pid",
+					   "tid",  "comm", "image", NULL};
+static const char *const OF_IMAGES[] = {"from", "to", "cpu", "pid", "tid", "comm", "image", NULL};
+static const char *const OF_GAPS[] = {"from", "to", "cpu", NULL};
+static const char *const OF_TURNS[] = {"from", "to", "cpu", "pid", "tid", "comm", NULL};
 
 #define COLUMNS(list) .columns = (list), .n_columns = ARRAY_SIZE(list)
 
@@ -344,6 +374,7 @@ static const struct show_list LISTS[] = {
 	{.name = "functions",
 	 .unlisted = "functionsUnlisted",
 	 .options = OF_FUNCTIONS,
+	 .counted = true,
 	 .place = place_fits,
 	 COLUMNS(FUNCTIONS)},
 	{.name = "threads",
@@ -358,9 +389,14 @@ static const struct show_list LISTS[] = {
 	{.name = "processes",
 	 .options = OF_PROCESSES,
 	 .pid = "pid",
-	 .place = exe_fits,
+	 .of_threads = true,
+	 .place = process_fits,
 	 COLUMNS(PROCESSES)},
-	{.name = "images", .options = OF_IMAGES, .place = path_fits, COLUMNS(IMAGES)},
+	{.name = "images",
+	 .options = OF_IMAGES,
+	 .counted = true,
+	 .place = path_fits,
+	 COLUMNS(IMAGES)},
 	{.name = "gaps", .options = OF_GAPS, .cpu = "cpu", COLUMNS(GAPS)},
 	{.name = "turns",
 	 .options = OF_TURNS,
@@ -378,6 +414,11 @@ const struct show_list *show_list_find(const char *name)
 		if (strcmp(LISTS[i].name, name) == 0)
 			return &LISTS[i];
 	return NULL;
+}
+
+bool show_list_is_counted(const struct show_list *list)
+{
+	return list->counted;
 }
 
 const char *const *show_list_options(const struct show_list *list)

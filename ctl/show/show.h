@@ -90,6 +90,8 @@ struct show_list;
 const struct show_list *show_list_find(const char *name);
 /* The names of the selections that make sense for LIST, "pid" for pid; the last one is NULL. */
 const char *const *show_list_options(const struct show_list *list);
+/* Whether rows of LIST count what threads did, which only the decoder can divide by threads. */
+bool show_list_is_counted(const struct show_list *list);
 /* Prints the selected rows of LIST of REPORT as a table, and below it what the table does not have.
  * 0 or -ENOMEM. */
 int show_list(FILE *out, struct json_object *report, const struct show_list *list,
@@ -98,6 +100,9 @@ int show_list(FILE *out, struct json_object *report, const struct show_list *lis
  * Says what the list of the report does not have, unless QUIET. 0 or -ENOMEM. */
 int show_list_json(struct json_object *report, const struct show_list *list,
 		   const struct show_select *select, bool quiet, struct json_object **ret);
+/* Takes the threads and the suspects that are not selected out of REPORT, and adds "selected": how
+ * many there are of how many. 0 or -ENOMEM. */
+int show_keep(struct json_object *report, const struct show_select *select);
 /* Prints the selected events of REPORT in the order of time, or with PICTURE a picture of its CPUs;
  * and what is not shown. 0; -EINVAL: the selected time is empty; -ENOMEM. */
 int show_timeline(FILE *out, struct json_object *report, const struct show_select *select,
@@ -120,9 +125,9 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 /*
  * Writes the report in FD (borrowed, a regular file) to stdout and returns an exit code: as JSON if
  * --json asks for it, else as the page of show_info(), with the pager if PAGER is true and stdout
- * is a terminal.
+ * is a terminal. SELECT as of show_keep(); NULL: all.
  */
-int deliver_info(const struct settings *s, int fd, bool pager);
+int deliver_info(const struct settings *s, int fd, const struct show_select *select, bool pager);
 /* The same for BOTH (borrowed), an object of "report" and "difference" (null: unknown): the page of
  * the report, and at its end that of show_difference(). */
 int deliver_compared(const struct settings *s, struct json_object *both, bool pager);

@@ -80,6 +80,12 @@ static uint64_t longest_window(struct json_object *r)
 	return longest;
 }
 
+/* Whether R is about a slice that ends before the trigger. */
+static bool ends_before(struct json_object *r)
+{
+	return field_get(r, "slice.toNSec") != NULL;
+}
+
 static void put_traced(FILE *out, struct json_object *r)
 {
 	const size_t cpus = field_count(r, "cpus");
@@ -94,9 +100,9 @@ static void put_traced(FILE *out, struct json_object *r)
 	if (field_u64(r, "onlyUid", &uid))
 		fprintf(out, "what certainly belongs to uid %ju: ", (uintmax_t)uid);
 	else
-		fprintf(out, "the last %s of %zu CPU%s, %s of trace, %s of it decoded; ",
-			figure_nsec(longest_window(r)).text, cpus, cpus == 1 ? "" : "s",
-			figure_field_bytes(r, "coverage.bytes").text,
+		fprintf(out, "%s%s of %zu CPU%s, %s of trace, %s of it decoded; ",
+			ends_before(r) ? "" : "the last ", figure_nsec(longest_window(r)).text,
+			cpus, cpus == 1 ? "" : "s", figure_field_bytes(r, "coverage.bytes").text,
 			figure_field_percent(r, "coverage.percent").text);
 	fprintf(out, "%s instructions", figure_field_count(r, "totals.instructions").text);
 	if (field_double(r, "coverage.exactPercent", &exact) && exact < 100)
@@ -137,10 +143,35 @@ static void put_snapshot(FILE *out, struct json_object *r)
 	put_optional(out, " (", field_text(r, "host.kernel"), ")");
 }
 
+static void put_part(FILE *out, struct json_object *r)
+{
+	uint64_t from, to = 0;
+
+	if (field_get(r, "slice")) {
+		if (page_age(r, "slice.fromNSec", &from))
+			fprintf(out, "from %s before the trigger", figure_nsec(from).text);
+		else
+			fputs("from the begin of the trace", out);
+		if (page_age(r, "slice.toNSec", &to))
+			fprintf(out, " to %s before it", figure_nsec(to).text);
+		else
+			fputs(", to the end", out);
+	}
+	if (!field_get(r, "selected"))
+		return;
+	fprintf(out, "%s%s of %s threads, %s of %s that stand out",
+		field_get(r, "slice") ? "; " : "", figure_field_count(r, "selected.threads").text,
+		figure_field_count(r, "selected.threadsTotal").text,
+		figure_field_count(r, "selected.suspects").text,
+		figure_field_count(r, "selected.suspectsTotal").text);
+}
+
 static void page_head(const struct page *p)
 {
 	page_line(p, "Snapshot", put_snapshot);
 	page_line(p, "Trigger", put_trigger);
+	if (field_get(p->report, "slice") || field_get(p->report, "selected"))
+		page_line(p, "Part", put_part);
 	page_line(p, "Traced", put_traced);
 	if (field_count(p->report, "processes") > 0)
 		page_line(p, "Process", put_process);
@@ -170,7 +201,9 @@ static void put_empty(const struct page *p, FILE *out)
 	struct json_object *r = p->report, *last;
 	uint64_t ns, before = 0;
 
-	if (field_u64(r, "window.askedNSec", &ns))
+	if (field_get(r, "slice"))
+		fputs("No traced thread ran in this part.", out);
+	else if (field_u64(r, "window.askedNSec", &ns))
 		fprintf(out, "In the %s before the trigger no traced thread ran.",
 			figure_nsec(ns).text);
 	else
@@ -255,12 +288,13 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 	uint64_t insns = 0;
 
 	page_begin(&text);
-	if (text.out)
+	if (text.out && !ends_before(p->report))
 		put_state(text.out, t);
 	if (text.out && window && strcmp(window, "last-stretch") == 0)
 		fputs(", did not run", text.out);
 	else if (text.out && field_u64(t, "instructions", &insns) && insns > 0)
-		fprintf(text.out, ", executed for %s", figure_field_nsec(t, "cpuNSec").text);
+		fprintf(text.out, "%sexecuted for %s", ends_before(p->report) ? "" : ", ",
+			figure_field_nsec(t, "cpuNSec").text);
 	page_end(p, &text, mark ? mark : "", STATE_COLUMN, 2);
 	if (field_count(t, "stack") == 0)
 		return;
@@ -282,7 +316,8 @@ static void page_threads(const struct page *p)
 
 	if (n == 0)
 		return;
-	page_heading(p, "Threads at the trigger");
+	page_heading(p, ends_before(p->report) ? "Threads where the part ends"
+					       : "Threads at the trigger");
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < n && shown < max; i++) {
 			struct json_object *t = field_at(p->report, "threads", i);

@@ -450,7 +450,8 @@ void page_suspects(const struct page *p)
 		put_suspect(p, field_at(p->report, "suspects", i));
 	show_more(p->out, n, MIN_OF(n, (size_t)MAX_SUSPECTS));
 	if (n == 0)
-		fputs("  nothing, by the rules in ptsnap-report(5), SUSPECTS\n", p->out);
+		fprintf(p->out, "  nothing%s, by the rules in ptsnap-report(5), SUSPECTS\n",
+			field_get(p->report, "selected") ? " of the selected threads" : "");
 }
 
 /* When it was: what a rule says, or else from its begin until the trigger. */

@@ -168,8 +168,8 @@ static int add_recording(struct decode_job *job, const uint64_t *begin)
 	if (permit_is_limited(d->replay->permit))
 		r = gaps_add(&d->gaps, &not_permitted, NULL);
 	else
-		r = gaps_add_recording(&d->gaps, d->replay, begin,
-				       d->window.limited && !d->window.complete);
+		r = gaps_add_recording(&d->gaps, d->replay, begin, d->window.ends,
+				       (d->window.limited && !d->window.complete) || job->slice);
 	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
 		if (d->gaps.counts[i] > before.counts[i])
 			write_recording(job, (enum fault)i, d->gaps.counts[i] - before.counts[i]);
@@ -195,7 +195,7 @@ static int run(struct decode_job *job)
 	for (size_t i = 0; i < n && r == 0; i++) {
 		uint64_t tsc = d->cpus[i].stats.tsc_first;
 
-		begin[i] = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
+		begin[i] = tsc == 0 ? d->window.from_ns : tscmap_ns(&d->replay->clock, tsc);
 	}
 	if (r == 0)
 		r = add_recording(job, begin);
@@ -256,6 +256,8 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	r = decode_init(&d, replay);
 	job->d = &d;
 	if (r == 0)
+		r = decode_slice_open(job);
+	if (r == 0)
 		r = views_begin(&job->views, replay, plain);
 	if (r == 0 && job->options->view == WORKER_VIEW_CALLS)
 		r = calltree_new(job->options, replay, &d.tally, &job->views.lines, &job->calls);
@@ -269,6 +271,7 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
 	free(job->passes);
+	free(job->slice);
 	return r;
 }
 

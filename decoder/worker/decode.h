@@ -6,7 +6,8 @@
  * started the program for images that lie elsewhere. decode.c turns a request into its view:
  * report, summary, lines, packets or skim. decode_stretch.c counts or writes each stretch of the
  * replay. decode_rounds.c decodes within a deadline: the newest part first, then more, then the
- * last stretches of other threads.
+ * last stretches of other threads. decode_slice.c limits a decode to a span of time, and what is
+ * counted to some threads.
  *
  * Main types: struct decode_job is one request while it is decoded; struct decode (count/) has the
  * results; struct decode_sink (view/) says where the output goes.
@@ -36,7 +37,8 @@
 
 /* Decodes BUNDLE into the view that OPTIONS ask for; OPTIONS are sound (decode_options_are_sound).
  * *ret_faults: the number of gaps. 0 or -errno: -ENODATA (there is no gap of the number that was
- * asked for), -ENOMEM, -E2BIG (a report that does not fit its limit even with all lists cut), or
- * the error of the output. */
+ * asked for), -ERANGE (the traces have nothing of the slice), -ENOTSUP (a slice of traces without
+ * times), -ENOMEM, -E2BIG (a report that does not fit its limit even with all lists cut), or the
+ * error of the output. */
 int decode_run(const struct bundle *bundle, const struct decode_options *options,
 	       const struct decode_sink *sink, uint64_t *ret_faults);

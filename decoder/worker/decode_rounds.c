@@ -504,9 +504,12 @@ static int run_rounds(struct decode_job *job, const struct rounds *rounds, unsig
 }
 
 /* Whether only the newest part of the trace, by time, was asked for. */
-static bool is_window(const struct manifest *m)
+static bool is_window(const struct decode *d)
 {
-	return m->last_ns != MANIFEST_ABSENT;
+	if (d->window.to_ns != MANIFEST_ABSENT)
+		return false;
+	return d->replay->manifest->last_ns != MANIFEST_ABSENT ||
+	       d->window.from_ns != MANIFEST_ABSENT;
 }
 
 /* Looks for the last stretches of threads that did not run within the window so far. */
@@ -514,8 +517,7 @@ static int run_last(struct decode_job *job, unsigned until)
 {
 	const struct decode_window *window = &job->d->window;
 
-	if (job->options->view != WORKER_VIEW_REPORT ||
-	    (window->complete && !is_window(job->d->replay->manifest)))
+	if (job->options->view != WORKER_VIEW_REPORT || (window->complete && !is_window(job->d)))
 		return 0;
 	job->until = tenths(window->deadline_ns, until);
 	return find_last_stretches(job);
@@ -523,7 +525,8 @@ static int run_last(struct decode_job *job, unsigned until)
 
 int decode_before(struct decode_job *job)
 {
-	if (job->options->view != WORKER_VIEW_REPORT || !is_window(job->d->replay->manifest))
+	if (job->options->view != WORKER_VIEW_REPORT || !is_window(job->d) ||
+	    decode_slice_selects(&job->options->slice))
 		return 0;
 	job->until = UINT64_MAX;
 	return find_last_stretches(job);

@@ -56,8 +56,9 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 	struct decode *d = job->d;
 	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[s->cpu];
 	uint64_t head = d->gaps.head_bytes;
-	/* For a CPU that did not trace, a gap of the recording says why its trace is empty. */
-	bool told = cpu->state && strcmp(cpu->state, "tracing") != 0;
+	/* For a CPU that did not trace, a gap of the recording says why its trace is empty; a slice
+	 * may have nothing of a CPU. */
+	bool told = (cpu->state && strcmp(cpu->state, "tracing") != 0) || job->slice;
 	struct decode_unowned *n = &d->unowned;
 	size_t first;
 	int r = s->goes_on && d->unowned.cpu == s->cpu ? 0 : decode_settle(d);
@@ -85,6 +86,14 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 	return r;
 }
 
+/* The instructions of S count in the totals alone. */
+static int leave_out(struct decode *d, const struct replay_stretch *s)
+{
+	const int r = tally_leave_out(&d->tally, s);
+
+	return r == 0 ? steps_count_stretch(&d->counts, s) : r;
+}
+
 static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 {
 	struct decode *d = job->d;
@@ -95,6 +104,8 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 		return listing_stretch(job->listing, s);
 	switch (job->options->view) {
 	case WORKER_VIEW_REPORT:
+		if (!decode_slice_has(job, s))
+			return leave_out(d, s);
 		r = tally_stretch(&d->tally, s);
 		return r == 0 ? marks_stretch(&d->marks, s, &d->tally.current->transactions) : r;
 	case WORKER_VIEW_BRANCHES:

@@ -7,6 +7,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/decode.c decoder/worker/decode.h \
 	decoder/worker/decode_private.h \
 	decoder/worker/decode_rounds.c \
+	decoder/worker/decode_slice.c \
 	decoder/worker/decode_stretch.c \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/calltree/calltree.c decoder/worker/calltree/calltree.h \

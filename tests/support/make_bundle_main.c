@@ -19,6 +19,7 @@ static const struct {
 	{"huge", {.rounds = 250000, .rounds_per_psb = 64}},
 	{"small", {.rounds = 3}},
 	{"cpus", {.rounds = 10, .n_cpus = 3}},
+	{"psbs", {.rounds = 200, .n_cpus = 2, .rounds_per_psb = 10, .rounds_per_turn = 20}},
 	{"empty", {.rounds = 0}},
 	{"nopsb", {.rounds = 5, .no_psb = true}},
 	{"nosideband", {.rounds = 5, .no_sideband = true}},

@@ -76,6 +76,20 @@ lines() {
 	run -1 "$ctl" insns "$BATS_TEST_FILENAME"
 }
 
+@test "a span has the lines of the whole between its times" {
+	for span in psbs:60:40 psbs:199:190 psbs:7:3 turns:99:90 cpus:6:3; do
+		IFS=: read -r kind from to <<<"$span"
+		made "$kind"
+		for verb in branches insns; do
+			timeout 60 "$ctl" $verb -q --json=short "$bundle" |
+				jq -c "select(.atNSec >= -$from""000 and .atNSec <= -$to""000)" >"$dir/want"
+			[ -s "$dir/want" ]
+			timeout 60 "$ctl" $verb -q --json=short --from=-"$from"us --to=-"$to"us "$bundle" |
+				jq -c . | cmp - "$dir/want"
+		done
+	done
+}
+
 @test "text has names, bytes and both syntaxes, and nothing that drives a terminal" {
 	made overflow
 	"$ctl" insns -q "$bundle" >"$dir/out"

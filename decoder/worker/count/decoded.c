@@ -13,7 +13,8 @@ int decode_init(struct decode *d, struct replay *replay)
 {
 	size_t n = replay->manifest->n_cpus;
 
-	*d = (struct decode){.replay = replay};
+	*d = (struct decode){.replay = replay,
+			     .window = {.from_ns = MANIFEST_ABSENT, .to_ns = MANIFEST_ABSENT}};
 	gaps_init(&d->gaps);
 	if (marks_init(&d->marks, n) < 0)
 		return -ENOMEM;
@@ -34,6 +35,7 @@ void decode_done(struct decode *d)
 	steps_count_done(&d->counts);
 	free(d->cpus);
 	free(d->window.begins);
+	free(d->window.ends);
 	*d = (struct decode){0};
 }
 

@@ -59,10 +59,11 @@ int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
  * records, and sideband that cannot be read or does not reach back far enough. BEGIN_NS: for each
  * CPU of the manifest when its trace begins, MANIFEST_ABSENT where unknown. A span that lies wholly
  * outside the window of its CPU, or of all traces if it concerns them all, is counted in outside,
- * and the rest is cut to the window. PARTIAL: a deadline left out older parts of the traces. 0 or
- * -ENOMEM. */
+ * and the rest is cut to the window. END_NS, which may be NULL: when decoding of each CPU ended
+ * before its trace does, MANIFEST_ABSENT where it does not. PARTIAL: older parts of the traces were
+ * not decoded. 0 or -ENOMEM. */
 int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns,
-		       bool partial);
+		       const uint64_t *end_ns, bool partial);
 
 /* Returns in *ret for how many ns between BEGIN and END CPU was not traced, as the recorder's notes
  * say. 0 or -ENOMEM. */
@@ -81,7 +82,7 @@ struct decode_cpu {
 	uint64_t untraced_ns;
 };
 
-/* The part of the traces that was decoded, if there was a deadline. */
+/* The part of the traces that was decoded, if there was a deadline, or for a slice. */
 struct decode_window {
 	bool limited;  /* there was a deadline */
 	bool complete; /* all that was asked for was decoded */
@@ -96,6 +97,11 @@ struct decode_window {
 	/* Since when the traces of all CPUs tell something, whatever was asked for, perf ns; 0: not
 	 * known. Only if searched. */
 	uint64_t whole_since;
+	/* The span of a slice, perf ns; MANIFEST_ABSENT: from the begin, or to the end. */
+	uint64_t from_ns, to_ns;
+	/* Until when each CPU was decoded for a slice, perf ns; MANIFEST_ABSENT: to the end of its
+	 * trace. Owned; NULL: there is no slice. */
+	uint64_t *ends;
 };
 
 /* Code of a process whose thread is not known; it becomes a gap when its end is seen. */

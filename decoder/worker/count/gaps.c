@@ -158,6 +158,7 @@ static const struct {
 struct windows {
 	struct gaps *g;
 	const struct replay *r;
+	const uint64_t *end_ns; /* of the decoded parts, by index; NULL: all was decoded */
 	/* By the number of the CPU; a CPU that has no trace has the window of all traces. 0 and
 	 * UINT64_MAX: unknown. */
 	struct window {
@@ -173,22 +174,31 @@ struct windows {
 #define EMPTY_BYTES 16u
 
 /* When the trace of CPU ends; a CPU that did not answer the stop may have gone on. */
-static uint64_t end_of(const struct manifest_cpu *cpu)
+static uint64_t end_of_trace(const struct manifest_cpu *cpu)
 {
 	return cpu->stop_ns == MANIFEST_ABSENT || cpu->stop_timeout ? UINT64_MAX : cpu->stop_ns;
 }
 
+/* When the decoded part of the trace of CPU number I ends. */
+static uint64_t end_of(const struct windows *w, size_t i)
+{
+	const uint64_t end = end_of_trace(&w->r->manifest->cpus[i]);
+
+	/* MANIFEST_ABSENT is the greatest number. */
+	return w->end_ns ? MIN_OF(end, w->end_ns[i]) : end;
+}
+
 static void windows_init(struct windows *w, struct gaps *g, const struct replay *r,
-			 const uint64_t *begin_ns)
+			 const uint64_t *begin_ns, const uint64_t *end_ns)
 {
 	const struct manifest *m = r->manifest;
 
-	*w = (struct windows){.g = g, .r = r, .all = {UINT64_MAX, 0}};
+	*w = (struct windows){.g = g, .r = r, .end_ns = end_ns, .all = {UINT64_MAX, 0}};
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		if (begin_ns[i] == MANIFEST_ABSENT)
 			continue;
 		w->all.begin = MIN_OF(w->all.begin, begin_ns[i]);
-		w->all.end = MAX_OF(w->all.end, end_of(&m->cpus[i]));
+		w->all.end = MAX_OF(w->all.end, end_of(w, i));
 	}
 	/* Nothing was traced, or nothing has a time. */
 	if (w->all.end == 0)
@@ -197,7 +207,7 @@ static void windows_init(struct windows *w, struct gaps *g, const struct replay 
 		w->cpus[i] = w->all;
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		const struct manifest_cpu *cpu = &m->cpus[i];
-		struct window own = {begin_ns[i], end_of(cpu)};
+		struct window own = {begin_ns[i], end_of(w, i)};
 
 		if (cpu->cpu == MANIFEST_ANY)
 			continue;
@@ -352,8 +362,9 @@ static int add_old_flags(struct windows *w, const struct manifest_cpu *cpu)
 	return r;
 }
 
-static int add_cpu(struct windows *w, const struct manifest_cpu *cpu, uint64_t begin_ns)
+static int add_cpu(struct windows *w, size_t i, uint64_t begin_ns)
 {
+	const struct manifest_cpu *cpu = &w->r->manifest->cpus[i];
 	uint64_t horizon = w->r->manifest->horizon_ns;
 	struct gap gap = gaps_blank(FAULT_STOP_TIMEOUT);
 	int r = 0;
@@ -361,7 +372,7 @@ static int add_cpu(struct windows *w, const struct manifest_cpu *cpu, uint64_t b
 	gap.cpu = cpu->cpu;
 	gap.time_ns = cpu->stop_ns;
 	if (cpu->stop_timeout)
-		r = gaps_add(w->g, &gap, NULL);
+		r = add_within(w, windows_of(w, cpu->cpu), &gap, NULL);
 	if (r == 0)
 		r = add_old_flags(w, cpu);
 	if (r == 0 && horizon != MANIFEST_ABSENT && begin_ns != MANIFEST_ABSENT &&
@@ -369,7 +380,7 @@ static int add_cpu(struct windows *w, const struct manifest_cpu *cpu, uint64_t b
 		gap = gaps_blank(FAULT_IMAGE_UNCERTAIN);
 		gap.cpu = cpu->cpu;
 		gap.time_ns = begin_ns;
-		gap.until_ns = MIN_OF(horizon, end_of(cpu));
+		gap.until_ns = MIN_OF(horizon, end_of(w, i));
 		r = gaps_add(w->g, &gap, NULL);
 	}
 	return r;
@@ -413,7 +424,7 @@ static int add_filters(struct gaps *g, const struct manifest *m)
 }
 
 int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns,
-		       bool partial)
+		       const uint64_t *end_ns, bool partial)
 {
 	const struct manifest *m = r->manifest;
 	struct gap bad = gaps_blank(FAULT_SIDEBAND_BAD), empty = gaps_blank(FAULT_EMPTY);
@@ -424,7 +435,7 @@ int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *b
 
 	if (!w)
 		return -ENOMEM;
-	windows_init(w, g, r, begin_ns);
+	windows_init(w, g, r, begin_ns, end_ns);
 	find_new_rings(w, partial);
 	if (manifest_contents(m) != MANIFEST_BRANCHES)
 		result = gaps_add(g, &less, NULL);
@@ -436,7 +447,7 @@ int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *b
 	for (size_t i = 0; i < m->n_notes && result == 0; i++)
 		result = add_note(w, &m->notes[i]);
 	for (size_t i = 0; i < m->n_cpus && result == 0; i++)
-		result = add_cpu(w, &m->cpus[i], begin_ns[i]);
+		result = add_cpu(w, i, begin_ns[i]);
 	if (result == 0)
 		result = add_losses(w);
 	if (result == 0 && m->n_cpus == 0)

@@ -377,6 +377,17 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	return r;
 }
 
+int tally_leave_out(struct tally *t, const struct replay_stretch *s)
+{
+	const uint32_t slot = t->n_slots > 0 ? *find_slot(t, s->thread) : 0;
+	struct tally_counters *counters = slot != 0 ? t->threads[slot - 1] : NULL;
+
+	if (!counters)
+		return 0;
+	counters->traced = false;
+	return tally_forget(t, counters, TALLY_LOST);
+}
+
 void tally_end(struct tally *t)
 {
 	switch_to(t, NULL);

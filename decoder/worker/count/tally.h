@@ -182,6 +182,9 @@ void tally_done(struct tally *t);
 /* Counts a stretch, and adds what its walks executed to the statistics of the flow. 0 or -ENOMEM.
  */
 int tally_stretch(struct tally *t, const struct replay_stretch *s);
+/* S is not counted. What its thread executes there is as unknown to the tally as in a gap. 0 or
+ * -ENOMEM. */
+int tally_leave_out(struct tally *t, const struct replay_stretch *s);
 /* After the last stretch: ends the functions that are still active. The stacks stay, with the
  * beginnings of their instances. */
 void tally_end(struct tally *t);

@@ -95,6 +95,7 @@ static void write_all(const struct report *r, struct json_writer *w)
 		json_u64(w, "onlyUid", r->d->replay->permit->uid);
 	if (r->d->window.limited)
 		report_decoded(r, w);
+	report_slice(r, w);
 	write_list(r, w, REPORT_SUSPECTS);
 	write_list(r, w, REPORT_CPUS);
 	report_coverage(r, w);
@@ -223,7 +224,7 @@ static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
  * three quarters, and then the first of them take the rest. */
 static int plan_within(struct report *r, uint64_t limit)
 {
-	uint64_t rest, left, share;
+	uint64_t rest = 0, left, share;
 	int result;
 
 	r->measuring = true;
@@ -286,8 +287,13 @@ static int prepare(struct report *r)
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
 		 int fd)
 {
-	struct report r = {
-		.d = d, .m = d->replay->manifest, .options = options, .version = version};
+	const struct manifest *m = d->replay->manifest;
+	struct report r = {.d = d,
+			   .m = m,
+			   .options = options,
+			   .version = version,
+			   .now = d->window.to_ns == MANIFEST_ABSENT ? m->perf_ns
+								     : MANIFEST_ABSENT};
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
 	int result;
 

@@ -17,13 +17,15 @@ uint64_t report_begin_ns(const struct decode *d, size_t cpu)
 	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
 }
 
-/* A trace ends when its event was stopped, however long no packet was written before. If the CPU
- * did not answer the stop, the trace ends with its last time. */
+/* A slice ends where decoding ended, and a trace when its event was stopped, however long no packet
+ * was written before. If the CPU did not answer the stop, the trace ends with its last time. */
 uint64_t report_end_ns(const struct decode *d, size_t cpu)
 {
 	const struct manifest_cpu *m = &d->replay->manifest->cpus[cpu];
 	uint64_t tsc = MAX_OF(d->cpus[cpu].stats.tsc_last, d->tally.cpus[cpu].last_tsc);
 
+	if (d->window.ends && d->window.ends[cpu] != MANIFEST_ABSENT)
+		return d->window.ends[cpu];
 	if (tsc == 0 || (m->stop_ns != MANIFEST_ABSENT && !m->stop_timeout))
 		return m->stop_ns;
 	return tscmap_ns(&d->replay->clock, tsc);
@@ -116,6 +118,7 @@ void report_prepare_reach(struct report *r)
 
 static struct report_reach of_sideband(const struct report *r, size_t cpu)
 {
+	const struct decode_window *window = &r->d->window;
 	struct report_reach reach = {r->sideband_begin, r->m->cpus[cpu].stop_ns};
 
 	if (reach.end == MANIFEST_ABSENT)
@@ -127,6 +130,11 @@ static struct report_reach of_sideband(const struct report *r, size_t cpu)
 
 		reach.begin = reach.begin == MANIFEST_ABSENT ? asked : MAX_OF(reach.begin, asked);
 	}
+	if (window->from_ns != MANIFEST_ABSENT)
+		reach.begin = reach.begin == MANIFEST_ABSENT ? window->from_ns
+							     : MAX_OF(reach.begin, window->from_ns);
+	/* MANIFEST_ABSENT is the greatest number. */
+	reach.end = MIN_OF(reach.end, window->to_ns);
 	return reach.begin < reach.end ? reach : (struct report_reach){0};
 }
 

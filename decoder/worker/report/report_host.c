@@ -296,11 +296,29 @@ void report_window(const struct report *r, struct json_writer *w)
 	report_u64(w, "askedBytes", r->m->last_bytes);
 	report_u64(w, "askedNSec", r->m->last_ns);
 	write_bool(w, "overlapsPrevious", r->m->previous_stop_ns != MANIFEST_ABSENT, overlaps);
-	if (r->d->window.searched && r->m->last_ns != MANIFEST_ABSENT) {
+	if (r->d->window.searched &&
+	    (r->m->last_ns != MANIFEST_ABSENT || r->d->window.from_ns != MANIFEST_ABSENT)) {
 		report_at(r, w, "ringsSinceNSec",
 			  r->d->window.whole_since == 0 ? MANIFEST_ABSENT
 							: r->d->window.whole_since);
 		report_u64(w, "lastStretchesLeft", r->d->window.threads_left);
 	}
+	json_end_object(w);
+}
+
+void report_slice(const struct report *r, struct json_writer *w)
+{
+	const struct decode_slice *slice = &r->options->slice;
+	const bool all = slice->from == WORKER_TIME_NONE && slice->to == WORKER_TIME_NONE;
+
+	if (all && !decode_slice_selects(slice))
+		return;
+	json_begin_object(w, "slice");
+	report_at(r, w, "fromNSec", r->d->window.from_ns);
+	report_at(r, w, "toNSec", r->d->window.to_ns);
+	report_u64(w, "cpu", slice->has_cpu ? slice->cpu : MANIFEST_ABSENT);
+	report_u64(w, "pid", slice->has_pid ? slice->pid : MANIFEST_ABSENT);
+	report_u64(w, "tid", slice->has_tid ? slice->tid : MANIFEST_ABSENT);
+	report_string_cut(w, "comm", slice->comm[0] ? slice->comm : NULL, sizeof(slice->comm));
 	json_end_object(w);
 }

@@ -117,6 +117,9 @@ struct report {
 	const struct manifest *m;
 	const struct decode_options *options;
 	const char *version; /* of this program */
+	/* The trigger, perf ns: the last moment of all. MANIFEST_ABSENT: there is none, or the
+	 * report ends before. */
+	uint64_t now;
 	struct report_list lists[REPORT_N_LISTS];
 	bool measuring; /* write what is at least as long as the final text */
 	/* Last branches of each of the first branches_threads threads, REPORT_LAST_BRANCHES at
@@ -271,6 +274,8 @@ void report_name(const struct report *r, struct json_writer *w, const char *name
 uint64_t report_branches_kept(const struct report *r, size_t i);
 
 void report_host(const struct report *r, struct json_writer *w);
+/* Which part of the snapshot the report is about; nothing if it is about all of it. */
+void report_slice(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
 void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);

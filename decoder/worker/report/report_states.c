@@ -98,7 +98,7 @@ static void finish(struct report_state *s, uint64_t now, uint64_t doubt)
 int report_prepare_states(struct report *r)
 {
 	const struct timeline *timeline = r->d->replay->timeline;
-	const uint64_t now = r->m->perf_ns;
+	const uint64_t now = r->now;
 	const size_t n = timeline_n_threads(timeline);
 	uint64_t doubt = 0;
 

@@ -85,7 +85,7 @@ uint64_t suspects_begin(const struct report *r, uint64_t *ret_end)
 		begin = MIN_OF(begin, reach.begin);
 		end = MAX_OF(end, reach.end);
 	}
-	*ret_end = r->m->perf_ns == MANIFEST_ABSENT ? end : MIN_OF(end, r->m->perf_ns);
+	*ret_end = r->now == MANIFEST_ABSENT ? end : MIN_OF(end, r->now);
 	return MIN_OF(begin, *ret_end);
 }
 
@@ -414,8 +414,8 @@ static int find_frequency(struct report *r, size_t cpu)
 		/* Certainly since then. */
 		since = m->flow.tsc_hi == UINT64_MAX ? MANIFEST_ABSENT : time_of(r, m->flow.tsc_hi);
 	}
-	if (last == 0 || since == MANIFEST_ABSENT || r->m->perf_ns == MANIFEST_ABSENT ||
-	    since + FREQUENCY_NS > r->m->perf_ns)
+	if (last == 0 || since == MANIFEST_ABSENT || r->now == MANIFEST_ABSENT ||
+	    since + FREQUENCY_NS > r->now)
 		return 0;
 	return suspects_add(r, &(struct report_suspect){.kind = SUSPECT_FREQUENCY,
 							.cpu = cpu,
@@ -429,13 +429,12 @@ static bool hides(const struct report *r, const struct gap *g, uint64_t window)
 	uint64_t length;
 
 	if (g->time_ns == MANIFEST_ABSENT || g->until_ns == MANIFEST_ABSENT ||
-	    g->until_ns <= g->time_ns || r->m->perf_ns == MANIFEST_ABSENT ||
-	    g->time_ns >= r->m->perf_ns || g->kind == FAULT_HEAD || g->kind == FAULT_EMPTY ||
-	    g->kind == FAULT_PT_STARTING)
+	    g->until_ns <= g->time_ns || r->now == MANIFEST_ABSENT || g->time_ns >= r->now ||
+	    g->kind == FAULT_HEAD || g->kind == FAULT_EMPTY || g->kind == FAULT_PT_STARTING)
 		return false;
-	length = MIN_OF(g->until_ns, r->m->perf_ns) - g->time_ns;
+	length = MIN_OF(g->until_ns, r->now) - g->time_ns;
 	return length >= GAP_MIN_NS &&
-	       (g->until_ns + GAP_NEAR_NS >= r->m->perf_ns || length >= window / GAP_PART);
+	       (g->until_ns + GAP_NEAR_NS >= r->now || length >= window / GAP_PART);
 }
 
 static int by_length(const void *a, const void *b)
@@ -626,11 +625,17 @@ static int by_kind(const void *a, const void *b)
 
 int report_prepare_suspects(struct report *r)
 {
-	int result = suspects_threads(r);
+	int result = 0;
 
+	r->lists[REPORT_SUSPECTS] =
+		(struct report_list){.key = "suspects", .element = report_suspect};
+	/* Whoever was left out could say otherwise. */
+	if (decode_slice_selects(&r->options->slice))
+		return 0;
+	result = suspects_threads(r);
 	if (result == 0)
 		result = find_slow(r);
-	if (result == 0)
+	if (result == 0 && r->now != MANIFEST_ABSENT)
 		result = find_late(r);
 	if (result == 0)
 		result = suspects_locks(r);
@@ -643,7 +648,6 @@ int report_prepare_suspects(struct report *r)
 		r->suspects[i].order = i;
 	if (r->n_suspects > 0)
 		qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), by_kind);
-	r->lists[REPORT_SUSPECTS] = (struct report_list){
-		.key = "suspects", .total = r->n_suspects, .element = report_suspect};
+	r->lists[REPORT_SUSPECTS].total = r->n_suspects;
 	return result;
 }

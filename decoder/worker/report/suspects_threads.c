@@ -169,7 +169,7 @@ static int collect(const struct report *r, struct moments *ret)
 
 	*ret = (struct moments){.list = calloc(total + 1, sizeof(*ret->list)),
 				.missing = calloc(r->n_states + 1, sizeof(*ret->missing)),
-				.now = r->m->perf_ns};
+				.now = r->now};
 	if (!ret->list || !ret->missing || !listed)
 		return -ENOMEM;
 	for (size_t i = 0; i < total; i++) {
@@ -576,7 +576,7 @@ int suspects_threads(struct report *r)
 	struct moments all;
 	int result;
 
-	if (r->m->perf_ns == MANIFEST_ABSENT)
+	if (r->now == MANIFEST_ABSENT)
 		return 0;
 	result = collect(r, &all);
 	if (result == 0)

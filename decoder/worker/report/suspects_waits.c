@@ -47,7 +47,7 @@ static int collect(const struct report *r, const struct report_state *s, uint64_
 {
 	const struct turns *turns = &r->d->replay->turns;
 	size_t cpu = s->cpu, i = turns_at(&turns->cpus[cpu], s->ran);
-	uint64_t next = r->m->perf_ns;
+	uint64_t next = r->now;
 
 	ret->n = 0;
 	for (size_t n = 0; n < MAX_TURNS && i < turns->cpus[cpu].n; n++) {
@@ -162,7 +162,7 @@ static struct other find_other(const struct report *r, struct waits *w, size_t c
 
 static int look_at(struct report *r, const struct report_state *s, uint64_t begin, struct waits *w)
 {
-	const uint64_t now = r->m->perf_ns;
+	const uint64_t now = r->now;
 	struct report_suspect suspect = {
 		.kind = SUSPECT_CPU_WAIT, .thread = s->thread, .cpu = s->cpu};
 	uint64_t ran, usual;

@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/listing/test_listing \
 	tests/unit/decoder/worker/count/test_calls \
 	tests/unit/decoder/worker/test_deadline \
+	tests/unit/decoder/worker/test_slice \
 	tests/unit/decoder/worker/replay/test_dumps \
 	tests/unit/decoder/worker/replay/test_images \
 	tests/unit/decoder/worker/replay/test_kernel_files \
@@ -66,6 +67,9 @@ tests_unit_decoder_worker_listing_test_listing_SOURCES = \
 tests_unit_decoder_worker_listing_test_listing_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_count_test_calls_SOURCES = tests/unit/decoder/worker/count/test_calls.c
 tests_unit_decoder_worker_count_test_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_test_slice_SOURCES = tests/unit/decoder/worker/test_slice.c \
+	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_decoder_worker_test_slice_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_deadline_SOURCES = tests/unit/decoder/worker/test_deadline.c \
 	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_test_deadline_LDADD = $(TEST_WORKER_LIBS)
