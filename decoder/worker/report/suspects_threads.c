@@ -21,8 +21,9 @@
 #define MAX_TURNS   100000u   /* of a thread that are looked at */
 #define LOCK_FRAMES 4u	      /* the lock's function is one of the innermost frames */
 
-enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_EXIT = 60, CALL_SEMOP = 65, CALL_FLOCK = 73 };
-enum { CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220, CALL_EXIT_GROUP = 231 };
+enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_EXIT = 60, CALL_KILL = 62, CALL_SEMOP = 65 };
+enum { CALL_FLOCK = 73, CALL_TKILL = 200, CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220 };
+enum { CALL_EXIT_GROUP = 231, CALL_TGKILL = 234 };
 
 /* A thread at the trigger. */
 struct moment {
@@ -248,6 +249,13 @@ static bool is_cut(const struct report *r, const struct moment *m)
 	return false;
 }
 
+/* Whether M was interrupted in user code, or sent a signal and came back no more, as abort(3). */
+static bool is_hit(const struct moment *m)
+{
+	return last_branch(m)->kind == FLOW_DISABLE || m->call == CALL_KILL ||
+	       m->call == CALL_TKILL || m->call == CALL_TGKILL;
+}
+
 /* A process whose threads are all gone, and none of which called exit, was ended by a signal. The
  * thread that was interrupted first got it. */
 static int find_crash(struct report *r, const struct moments *all, size_t first, size_t end)
@@ -268,8 +276,7 @@ static int find_crash(struct report *r, const struct moments *all, size_t first,
 		    (m->call == REPORT_NO_CALL || m->call == CALL_EXIT ||
 		     m->call == CALL_EXIT_GROUP))
 			return 0;
-		if (last->kind == FLOW_DISABLE &&
-		    (!victim || m->last->last_tsc < victim->last->last_tsc))
+		if (is_hit(m) && (!victim || m->last->last_tsc < victim->last->last_tsc))
 			victim = m;
 	}
 	if (!victim || is_cut(r, victim) ||

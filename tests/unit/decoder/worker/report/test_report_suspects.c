@@ -260,6 +260,22 @@ static void suspects_crash_names_the_thread_that_was_interrupted_first(void **st
 	assert_int_equal(w->r.suspects[0].address, 0x3000);
 }
 
+/* As abort(3), a failed assertion, or an exception that nothing catches. */
+static void suspects_crash_by_a_signal_of_its_own(void **state)
+{
+	const uint64_t calls[] = {62, 200, 234}; /* kill, tkill, tgkill */
+
+	(void)state;
+	exit_all(2);
+	set_last(0, FLOW_SYSCALL);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		w->calls[0] = calls[i];
+		w->r.n_suspects = 0;
+		assert_only(SUSPECT_CRASH);
+		assert_ptr_equal(w->r.suspects[0].thread, &w->threads[0]);
+	}
+}
+
 static void suspects_crash_with_a_thread_left_is_none(void **state)
 {
 	(void)state;
@@ -1097,6 +1113,7 @@ int main(void)
 		CASE(suspects_of_an_idle_process_are_none),
 		CASE(suspects_without_a_trigger_are_none_of_threads),
 		CASE(suspects_crash_names_the_thread_that_was_interrupted_first),
+		CASE(suspects_crash_by_a_signal_of_its_own),
 		CASE(suspects_crash_with_a_thread_left_is_none),
 		CASE(suspects_crash_with_a_thread_that_may_have_called_exit_is_none),
 		CASE(suspects_crash_with_a_thread_of_unknown_code_is_none),
