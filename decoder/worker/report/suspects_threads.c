@@ -20,6 +20,7 @@
 #define RAN_PART    2u	      /* and half of the window */
 #define MAX_TURNS   100000u   /* of a thread that are looked at */
 #define LOCK_FRAMES 4u	      /* the lock's function is one of the innermost frames */
+#define LIMIT_CALLS 8u	      /* and that of a wait with a time limit one of so many calls */
 
 enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_EXIT = 60, CALL_KILL = 62, CALL_SEMOP = 65 };
 enum { CALL_FLOCK = 73, CALL_TKILL = 200, CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220 };
@@ -105,6 +106,46 @@ static void find_lock(const struct report *r, struct moment *m)
 		m->lock = true;
 		m->caller = frame_at(m->last, i + 1);
 	}
+}
+
+/* Whether function NAME waits no longer than it is told to. */
+static bool is_limited(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_cond_timedwait",
+		"pthread_cond_clockwait",
+		"sem_timedwait",
+		"sem_clockwait",
+		"pthread_mutex_timedlock",
+		"pthread_mutex_clocklock",
+		"pthread_rwlock_timedrdlock",
+		"pthread_rwlock_clockrdlock",
+		"pthread_rwlock_timedwrlock",
+		"pthread_rwlock_clockwrlock",
+		"pthread_timedjoin_np",
+		"pthread_clockjoin_np",
+		"cnd_timedwait",
+		"mtx_timedlock",
+	};
+
+	/* glibc's own names for them begin with underscores. */
+	return name && is_one_of(name + strspn(name, "_"), names, ARRAY_SIZE(names));
+}
+
+/* Whether the wait of M has a time limit: one of the innermost calls, in which a function may have
+ * jumped to another, is of a function that takes one. */
+static bool has_limit(const struct report *r, const struct moment *m)
+{
+	const struct calls *calls = m->last ? &m->last->calls : NULL;
+	const size_t n = calls ? MIN_OF(calls_depth(calls), (size_t)LIMIT_CALLS) : 0;
+
+	for (size_t i = 0; i <= n && calls; i++) {
+		const uint32_t f = i == 0 ? m->last->function : calls_at(calls, i - 1)->function;
+
+		if (f < r->d->tally.functions.n && is_limited(r->d->tally.functions.list[f].name))
+			return true;
+	}
+	return false;
 }
 
 static const struct tally_branch *last_branch(const struct moment *m)
@@ -287,10 +328,14 @@ static int find_crash(struct report *r, const struct moments *all, size_t first,
 	return suspects_add(r, &s);
 }
 
-/* Each thread of the process waits for a futex, and one or more of them in a lock: nobody is left
- * who could release the lock, unless a wait has a time limit. */
-static bool is_deadlock(const struct moments *all, size_t first, size_t end, size_t *ret_locks)
+/* Each thread of the process, and there are several, waits for a futex without a time limit, and
+ * one or more of them in a lock: nobody is left who could release the lock. One thread alone may
+ * wait for another process as well. */
+static bool is_deadlock(const struct report *r, const struct moments *all, size_t first, size_t end,
+			size_t *ret_locks)
 {
+	size_t threads = 0;
+
 	*ret_locks = 0;
 	for (size_t i = first; i < end; i++) {
 		const struct moment *m = &all->list[i];
@@ -298,11 +343,13 @@ static bool is_deadlock(const struct moments *all, size_t first, size_t end, siz
 		if (m->state->kind == REPORT_STATE_EXITED)
 			continue;
 		if (m->state->kind != REPORT_STATE_BLOCKED || age(all, m) < LOCK_NS ||
-		    (!m->lock && m->call != CALL_FUTEX))
+		    (!m->lock && m->call != CALL_FUTEX) || has_limit(r, m))
 			return false;
 		*ret_locks += m->lock;
+		threads++;
 	}
-	return *ret_locks >= 1 && !is_missing(all, all->list[first].thread->pid, UINT64_MAX);
+	return *ret_locks >= 1 && threads >= 2 &&
+	       !is_missing(all, all->list[first].thread->pid, UINT64_MAX);
 }
 
 static int add_deadlock(struct report *r, const struct moments *all, size_t first, size_t end)
@@ -327,7 +374,7 @@ static int find_locks(struct report *r, const struct moments *all, size_t first,
 {
 	size_t locks, added = 0;
 
-	if (is_deadlock(all, first, end, &locks))
+	if (is_deadlock(r, all, first, end, &locks))
 		return add_deadlock(r, all, first, end);
 	for (size_t i = first; i < end && added < MAX_OF_KIND; i++) {
 		struct report_suspect s;

@@ -52,6 +52,7 @@ static struct world {
 	struct gap gaps[4];
 	struct report_reach reach[2];
 	uint64_t calls[N_THREADS];
+	const char *lock; /* the function at LOCK_AT */
 } * w;
 
 /* --- The rooms below --- */
@@ -87,7 +88,7 @@ const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, u
 {
 	(void)r;
 	(void)context;
-	return address == LOCK_AT ? "pthread_mutex_lock@@GLIBC_2.2.5" : "other";
+	return address == LOCK_AT ? w->lock : "other";
 }
 
 void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
@@ -129,6 +130,7 @@ static int set_up(void **state)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -1;
+	w->lock = "pthread_mutex_lock@@GLIBC_2.2.5";
 	w->r.d = &w->d;
 	w->r.m = &w->m;
 	w->m.cpus = w->cpus;
@@ -399,6 +401,40 @@ static void suspects_deadlock_with_a_thread_that_is_not_listed_is_none(void **st
 	assert_int_equal(report_prepare_suspects(&w->r), 0);
 	assert_int_equal(w->r.n_suspects, 2);
 	assert_int_equal(w->r.suspects[0].kind, SUSPECT_LOCK_WAIT);
+}
+
+/* A lock of a process with one thread may be shared with another process. */
+static void suspects_deadlock_of_one_thread_is_the_wait_of_one(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	w->states[1].kind = REPORT_STATE_EXITED;
+	w->states[1].left = NOW - 30 * MS;
+	set_last(1, FLOW_SYSCALL);
+	w->calls[1] = 60;
+	assert_only(SUSPECT_LOCK_WAIT);
+}
+
+/* Who holds the lock waits for a condition, and not forever. */
+static void suspects_deadlock_with_a_wait_that_has_a_limit_is_none(void **state)
+{
+	static const char *const names[] = {"pthread_cond_timedwait@@GLIBC_2.3.2",
+					    "___pthread_cond_clockwait", "sem_timedwait"};
+
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 20 * MS);
+	w->counters[1].ip = 0x3000;
+	assert_only(SUSPECT_DEADLOCK);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		w->functions[5].name = names[i];
+		w->counters[1].function = i == 0 ? 5 : TALLY_NO_FUNCTION;
+		calls_slot(&w->counters[1].calls, 0)->function = i == 0 ? TALLY_NO_FUNCTION : 5;
+		w->r.n_suspects = 0;
+		assert_only(SUSPECT_LOCK_WAIT);
+	}
 }
 
 static void suspects_lock_wait_too_short_is_none(void **state)
@@ -1124,6 +1160,8 @@ int main(void)
 		CASE(suspects_deadlock_too_short_is_the_wait_of_one),
 		CASE(suspects_deadlock_with_an_uncertain_thread_is_none),
 		CASE(suspects_deadlock_with_a_thread_that_is_not_listed_is_none),
+		CASE(suspects_deadlock_of_one_thread_is_the_wait_of_one),
+		CASE(suspects_deadlock_with_a_wait_that_has_a_limit_is_none),
 		CASE(suspects_lock_wait_too_short_is_none),
 		CASE(suspects_lock_wait_in_a_page_fault_is_none),
 		CASE(suspects_long_call_that_usually_ends_at_once),
