@@ -55,6 +55,18 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
 	return false;
 }
 
+/* Whether NAME, in either of Rust's manglings, is where the standard library waits for a lock. */
+static bool is_rust_lock(const char *name)
+{
+	static const char *const parts[] = {"5Mutex14lock_contended", "6RwLock14read_contended",
+					    "6RwLock15write_contended"};
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return false;
+}
+
 bool suspects_is_lock(const char *name)
 {
 	static const char *const names[] = {
@@ -62,9 +74,10 @@ bool suspects_is_lock(const char *name)
 		"pthread_mutex_clocklock",  "pthread_mutex_timedlock",	"pthread_rwlock_rdlock",
 		"pthread_rwlock_wrlock",    "__pthread_rwlock_rdlock",	"__pthread_rwlock_wrlock",
 		"___pthread_rwlock_rdlock", "___pthread_rwlock_wrlock", "__pthread_mutex_cond_lock",
+		"__cxa_guard_acquire",
 	};
 
-	return is_one_of(name, names, ARRAY_SIZE(names));
+	return is_one_of(name, names, ARRAY_SIZE(names)) || is_rust_lock(name);
 }
 
 bool suspects_is_private_lock(const char *name)

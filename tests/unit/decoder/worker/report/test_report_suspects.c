@@ -437,6 +437,26 @@ static void suspects_deadlock_with_a_wait_that_has_a_limit_is_none(void **state)
 	}
 }
 
+static void suspects_deadlock_of_locks_of_rust_and_cxx(void **state)
+{
+	static const char *const names[] = {
+		"_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
+		"_ZN3std3sys4sync6rwlock5futex6RwLock15write_contended17h0123456789abcdefE",
+		"__cxa_guard_acquire@@CXXABI_1.3",
+	};
+
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	wait_for_lock(1, 20 * MS);
+	w->calls[0] = w->calls[1] = REPORT_NO_CALL; /* syscall(2) has the number of its caller */
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		w->lock = names[i];
+		w->r.n_suspects = 0;
+		assert_only(SUSPECT_DEADLOCK);
+	}
+}
+
 static void suspects_lock_wait_too_short_is_none(void **state)
 {
 	(void)state;
@@ -1162,6 +1182,7 @@ int main(void)
 		CASE(suspects_deadlock_with_a_thread_that_is_not_listed_is_none),
 		CASE(suspects_deadlock_of_one_thread_is_the_wait_of_one),
 		CASE(suspects_deadlock_with_a_wait_that_has_a_limit_is_none),
+		CASE(suspects_deadlock_of_locks_of_rust_and_cxx),
 		CASE(suspects_lock_wait_too_short_is_none),
 		CASE(suspects_lock_wait_in_a_page_fault_is_none),
 		CASE(suspects_long_call_that_usually_ends_at_once),
