@@ -459,13 +459,17 @@ static uint64_t blocked_since(const struct report *r, const struct moment *m, ui
 	return blocked;
 }
 
-/* When the thread of M was certainly still in its calls, TSC: its last time may be known only
- * roughly. */
-static uint64_t last_certain(const struct moment *m)
+/* When the thread of M was certainly still in its calls, TSC, but no later than the trigger: until
+ * its CPU was stopped it went on, and its state is that at the trigger. Its last time may be known
+ * only roughly. */
+static uint64_t last_certain(const struct report *r, const struct moment *m)
 {
 	const struct tally_branch *last = last_branch(m);
+	/* MANIFEST_ABSENT is the greatest number. */
+	const uint64_t trigger = tscmap_tsc(&r->d->replay->clock, r->m->perf_ns);
+	const uint64_t end = MIN_OF(m->last->last_tsc, trigger);
 
-	return last ? MIN_OF(last->tsc_lo, m->last->last_tsc) : m->last->last_tsc;
+	return last ? MIN_OF(last->tsc_lo, end) : end;
 }
 
 /* Whether one of the last branches is a return behind TSC. */
@@ -491,12 +495,12 @@ static bool goes_on(const struct report *r, const struct moment *m, size_t i, bo
 	uint64_t late;
 
 	if (open.function == TALLY_NO_FUNCTION || open.function == 0 || open.begin.tsc == 0 ||
-	    last_certain(m) <= open.begin.tsc)
+	    last_certain(r, m) <= open.begin.tsc)
 		return within;
 	f = &r->d->tally.functions.list[open.function];
 	if (f->self_ticks >= f->total_ticks - f->total_ticks / 2)
 		return false;
-	late = last_certain(m) - (last_certain(m) - open.begin.tsc) / LOOP_PART;
+	late = last_certain(r, m) - (last_certain(r, m) - open.begin.tsc) / LOOP_PART;
 	if (i == 0)
 		return has_returned(m->last, late);
 	return within || (!calls_at(&m->last->calls, i - 1)->signal &&
@@ -516,11 +520,11 @@ static bool is_long(const struct report *r, const struct moment *m, const struct
 	uint64_t took, ended, since;
 
 	if (open->function == TALLY_NO_FUNCTION || open->function == 0 || open->begin.tsc == 0 ||
-	    last_certain(m) <= open->begin.tsc)
+	    last_certain(r, m) <= open->begin.tsc)
 		return false;
 	f = &r->d->tally.functions.list[open->function];
 	d = suspects_durations(r, open->function);
-	took = last_certain(m) - open->begin.tsc;
+	took = last_certain(r, m) - open->begin.tsc;
 	since = tscmap_ns(clock, open->begin.tsc);
 	ended = f->calls - f->unended;
 	if (tscmap_span(clock, took) < LONG_NS)
@@ -534,7 +538,7 @@ static bool is_long(const struct report *r, const struct moment *m, const struct
 	ret->since = since;
 	ret->calls = ended;
 	ret->longest_ns = tscmap_span(clock, d ? d->max : 0);
-	ret->off_ns = tscmap_span(clock, c->ticks - open->begin.ticks);
+	ret->off_ns = tscmap_span(clock, MIN_OF(c->ticks - open->begin.ticks, took));
 	return true;
 }
 

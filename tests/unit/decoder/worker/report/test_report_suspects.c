@@ -555,6 +555,18 @@ static void suspects_long_call_whose_end_has_no_exact_time_is_none(void **state)
 	assert_none();
 }
 
+/* The thread went on behind the trigger until its CPU was stopped: its state does not say how. */
+static void suspects_long_call_counts_only_up_to_the_trigger(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, US);
+	enter(1, NOW - 20 * MS + 1);
+	w->counters[0].last_tsc = NOW + 15 * MS;
+	set_last(0, FLOW_COND);
+	assert_none();
+}
+
 static void suspects_long_call_that_was_blocked_for_most_of_the_time_is_none(void **state)
 {
 	(void)state;
@@ -1190,6 +1202,7 @@ int main(void)
 		CASE(suspects_long_call_that_often_takes_a_tenth_is_none),
 		CASE(suspects_long_call_of_an_uncertain_thread_is_none),
 		CASE(suspects_long_call_whose_end_has_no_exact_time_is_none),
+		CASE(suspects_long_call_counts_only_up_to_the_trigger),
 		CASE(suspects_long_call_that_was_blocked_for_most_of_the_time_is_none),
 		CASE(suspects_long_call_of_a_first_call_that_spins),
 		CASE(suspects_long_call_since_the_beginning_is_none),
