@@ -542,6 +542,13 @@ static bool is_long(const struct report *r, const struct moment *m, const struct
 	return true;
 }
 
+/* Whether instance number I jumped to the one within it: it has no more to do. An interpreter of
+ * byte code jumps from one instruction to the next. */
+static bool has_jumped(const struct tally_counters *c, size_t i)
+{
+	return i > 0 && calls_at(&c->calls, i - 1)->from == CALLS_JUMP;
+}
+
 /* The innermost call that does not return. */
 static int find_long(struct report *r, const struct moment *m)
 {
@@ -556,7 +563,7 @@ static int find_long(struct report *r, const struct moment *m)
 		const struct open_call open = open_at(m->last, i);
 
 		loop = goes_on(r, m, i, loop);
-		if (is_long(r, m, &open, loop, seen, &s))
+		if (!has_jumped(m->last, i) && is_long(r, m, &open, loop, seen, &s))
 			return suspects_add(r, &s);
 	}
 	return 0;

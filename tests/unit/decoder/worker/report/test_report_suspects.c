@@ -555,6 +555,22 @@ static void suspects_long_call_whose_end_has_no_exact_time_is_none(void **state)
 	assert_none();
 }
 
+/* What jumped to another function has no more to do: that one is in its place. */
+static void suspects_long_call_that_jumped_to_another_is_none(void **state)
+{
+	(void)state;
+	run(NOW - 30 * MS);
+	add_calls(1, 50, US);
+	enter(1, NOW - 20 * MS);
+	enter(2, NOW - MS);
+	calls_slot(&w->counters[0].calls, 0)->from = CALLS_JUMP;
+	assert_none();
+	add_calls(2, 50, US);
+	w->counters[0].begin.tsc = NOW - 20 * MS;
+	assert_only(SUSPECT_LONG_CALL);
+	assert_int_equal(w->r.suspects[0].function, 2);
+}
+
 /* The thread went on behind the trigger until its CPU was stopped: its state does not say how. */
 static void suspects_long_call_counts_only_up_to_the_trigger(void **state)
 {
@@ -1202,6 +1218,7 @@ int main(void)
 		CASE(suspects_long_call_that_often_takes_a_tenth_is_none),
 		CASE(suspects_long_call_of_an_uncertain_thread_is_none),
 		CASE(suspects_long_call_whose_end_has_no_exact_time_is_none),
+		CASE(suspects_long_call_that_jumped_to_another_is_none),
 		CASE(suspects_long_call_counts_only_up_to_the_trigger),
 		CASE(suspects_long_call_that_was_blocked_for_most_of_the_time_is_none),
 		CASE(suspects_long_call_of_a_first_call_that_spins),
