@@ -77,6 +77,7 @@ int durations_add(struct durations_list *l, uint32_t *number, const struct durat
 		return -ENOMEM;
 	d = &l->list[*number - 1];
 	d->n++;
+	d->nested += call->nested;
 	d->off += call->off;
 	d->counts[bucket_of(call->ticks)]++;
 	if (call->ticks > d->max) {

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,10 +32,12 @@ struct durations_call {
 	uint64_t waited; /* of them, its thread could have run and did not */
 	uint64_t tsc;	 /* when it began */
 	const struct timeline_thread *thread;
+	bool nested; /* it lay within another call of its function */
 };
 
 struct durations {
 	uint64_t n;	  /* calls that took time */
+	uint64_t nested;  /* of them, within other calls of the function */
 	uint64_t off;	  /* ticks within them in which their thread was not traced */
 	uint64_t max;	  /* the longest call */
 	uint64_t max_tsc; /* when the longest call began */

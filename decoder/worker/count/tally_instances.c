@@ -34,6 +34,8 @@ int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t 
 		.waited = tally_waited_since(&counters->waits, begin.tsc),
 		.tsc = begin.tsc,
 		.thread = counters->thread,
+		/* The function has just been deactivated. */
+		.nested = t->functions.list[function].active > 0,
 	};
 
 	return durations_add(&t->functions.durations, &t->functions.list[function].durations,

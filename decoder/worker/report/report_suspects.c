@@ -23,6 +23,7 @@
 #define SLOW_ONE_MAX_NS 5000000u /* or this if it is the only slow one */
 #define WAITING_NS	50000u	 /* a function waits whose usual call takes so long */
 #define WAITING_TIMES	4u	 /* and is off its CPU so many times as long as on it */
+#define NESTED_PART	8u /* a function calls itself: one of so many of its calls is nested */
 #define RARE_CALLS	2u
 #define CLEAR_OCTAVES	3u  /* below the slow calls there are so many octaves */
 #define CLEAR_PART	4u  /* with no more than one call for so many slow ones */
@@ -108,6 +109,13 @@ static bool is_waiting(const struct report *r, const struct function *f, const s
 	       d->off / WAITING_TIMES >= f->total_ticks;
 }
 
+/* Whether calls of the function often lie within others of it. Such a function carries out what
+ * others give it, as the evaluation of an expression does: the outer calls take much longer. */
+static bool is_recursive(const struct durations *d)
+{
+	return d->nested >= d->n / NESTED_PART + 1;
+}
+
 /* How many calls took 2^*OCTAVE ticks or more, after *OCTAVE has been raised to where these are
  * clear of the others: where durations vary anyway, long ones do not stand out. 0: nowhere. */
 static uint64_t clear_octave(const struct durations *d, unsigned *octave)
@@ -136,7 +144,7 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 	if (!d || ended < SLOW_CALLS || !d->slowest.thread ||
 	    !report_permits(r, d->slowest.thread, time_of(r, d->slowest.tsc)))
 		return false;
-	if (is_waiting(r, f, d, ended))
+	if (is_waiting(r, f, d, ended) || is_recursive(d))
 		return false;
 	usual = suspects_span(r, durations_quantile(d, ended, 900));
 	longest = suspects_span(r, d->slowest.ticks);

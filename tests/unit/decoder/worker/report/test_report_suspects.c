@@ -710,6 +710,18 @@ static void suspects_slow_calls_of_too_few_are_none(void **state)
 	assert_none();
 }
 
+/* Such as the evaluator of an interpreter: the outer calls are the whole program. */
+static void suspects_slow_calls_of_a_recursive_function_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 6, 3 * MS);
+	w->d.tally.functions.durations.list[0].nested = 1006 / 8 + 1;
+	assert_none();
+	w->d.tally.functions.durations.list[0].nested--;
+	assert_only(SUSPECT_SLOW_CALLS);
+}
+
 static void suspects_slow_calls_more_than_one_of_100_are_none(void **state)
 {
 	(void)state;
@@ -1231,6 +1243,7 @@ int main(void)
 		CASE(suspects_slow_calls_are_few_and_clear_of_the_others),
 		CASE(suspects_slow_calls_inside_many_end_with_the_innermost),
 		CASE(suspects_slow_calls_of_too_few_are_none),
+		CASE(suspects_slow_calls_of_a_recursive_function_are_none),
 		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
 		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
