@@ -7,6 +7,7 @@
  * least duration, below which it says nothing. ptsnap-report(5), SUSPECTS, states all rules.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "decoder/worker/report/report_suspects.h"
 #include "proto/base.h"
@@ -289,6 +290,24 @@ static void find_rare(const struct report *r, struct report_suspect *s)
 	}
 }
 
+/* Whether most of the slowest call of S was a wait that it began itself: for a child, for events or
+ * for a signal; or, if it is the only slow one, for a time. */
+static bool is_wait(const struct report *r, const struct report_suspect *s)
+{
+	static const char *const names[] = {"wait4",	   "waitid", "epoll_wait",
+					    "epoll_pwait", "pause",  "sigsuspend"};
+
+	for (size_t i = 0; i < s->n_inside; i++) {
+		const char *name = function_at(r, s->inside[i])->name;
+
+		if (suspects_is_one_of(name, names, ARRAY_SIZE(names)))
+			return true;
+		if (s->count == 1 && name && strstr(name, "nanosleep"))
+			return true;
+	}
+	return false;
+}
+
 static int find_slow(struct report *r)
 {
 	const struct functions *f = &r->d->tally.functions;
@@ -310,6 +329,8 @@ static int find_slow(struct report *r)
 		if (within)
 			continue;
 		find_inside(r, &list[i]);
+		if (is_wait(r, &list[i]))
+			continue;
 		find_rare(r, &list[i]);
 		if (suspects_add(r, &list[i]) < 0)
 			return -ENOMEM;

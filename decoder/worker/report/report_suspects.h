@@ -67,6 +67,8 @@ bool suspects_is_within(const struct durations *a, const struct durations *b);
 /* Whether the slowest call of function A took longer than that of B, or as long and lies around it.
  * Both have durations. */
 bool suspects_is_longer(const struct report *r, uint32_t a, uint32_t b);
+/* Whether NAME (may be NULL; with or without a version) is one of the N names. */
+bool suspects_is_one_of(const char *name, const char *const *names, size_t n);
 /* Whether NAME (may be NULL; with or without a version) is a function that takes a lock, of those
  * that programs call; or the function in which glibc itself waits for its own locks, such as those
  * of malloc. */

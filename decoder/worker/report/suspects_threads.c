@@ -45,8 +45,9 @@ struct moments {
 	size_t n_missing;
 };
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
+bool suspects_is_one_of(const char *name, const char *const *names, size_t n)
 {
+	/* Without its version. */
 	const size_t size = name ? strcspn(name, "@") : 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -77,14 +78,14 @@ bool suspects_is_lock(const char *name)
 		"__cxa_guard_acquire",
 	};
 
-	return is_one_of(name, names, ARRAY_SIZE(names)) || is_rust_lock(name);
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names)) || is_rust_lock(name);
 }
 
 bool suspects_is_private_lock(const char *name)
 {
 	static const char *const names[] = {"__lll_lock_wait_private"};
 
-	return is_one_of(name, names, ARRAY_SIZE(names));
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 /* Whether a thread in function NAME waits for a lock. */
@@ -93,7 +94,7 @@ static bool is_lock_function(const char *name)
 	static const char *const names[] = {"__lll_lock_wait"};
 
 	return suspects_is_lock(name) || suspects_is_private_lock(name) ||
-	       is_one_of(name, names, ARRAY_SIZE(names));
+	       suspects_is_one_of(name, names, ARRAY_SIZE(names));
 }
 
 /* The address of frame number I, 0 being where the thread is; 0: there is none. */
@@ -142,7 +143,7 @@ static bool is_limited(const char *name)
 	};
 
 	/* glibc's own names for them begin with underscores. */
-	return name && is_one_of(name + strspn(name, "_"), names, ARRAY_SIZE(names));
+	return name && suspects_is_one_of(name + strspn(name, "_"), names, ARRAY_SIZE(names));
 }
 
 /* Whether the wait of M has a time limit: one of the innermost calls, in which a function may have

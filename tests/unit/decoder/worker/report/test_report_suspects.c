@@ -722,6 +722,25 @@ static void suspects_slow_calls_of_a_recursive_function_are_none(void **state)
 	assert_only(SUSPECT_SLOW_CALLS);
 }
 
+/* A shell waits for a child, a server for events, and a script sleeps once: nobody is held up. */
+static void suspects_slow_calls_that_wait_by_themselves_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 1, 10 * MS);
+	add_calls(2, 1, 8 * MS - 1); /* less than most of it */
+	w->functions[2].name = "wait4@@GLIBC_2.2.5";
+	assert_only(SUSPECT_SLOW_CALLS);
+	add_calls(3, 1, 8 * MS);
+	w->functions[3].name = "epoll_wait";
+	w->r.n_suspects = 0;
+	assert_none();
+	w->functions[3].name = "__clock_nanosleep";
+	assert_none();
+	add_calls(1, 1, 10 * MS);
+	assert_only(SUSPECT_SLOW_CALLS);
+}
+
 static void suspects_slow_calls_more_than_one_of_100_are_none(void **state)
 {
 	(void)state;
@@ -1244,6 +1263,7 @@ int main(void)
 		CASE(suspects_slow_calls_inside_many_end_with_the_innermost),
 		CASE(suspects_slow_calls_of_too_few_are_none),
 		CASE(suspects_slow_calls_of_a_recursive_function_are_none),
+		CASE(suspects_slow_calls_that_wait_by_themselves_are_none),
 		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
 		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
