@@ -12,6 +12,8 @@
 
 #define LONG_NS	    20000000u /* a call that is open this long */
 #define LONG_TIMES  10u	      /* and so many times as long as any that ended */
+#define RETRY_CALLS 100u      /* so many calls that ended have a usual duration */
+#define RETRY_TURNS 10u	      /* a loop that sleeps has had the CPU so often */
 #define LOOP_PART   4u /* a loop got its thread back in the last of so many parts of its time */
 #define LOCK_NS	    10000000u /* a thread that waits for a lock this long */
 #define WAIT_NS	    50000000u /* a thread that is in an unusual system call this long */
@@ -22,7 +24,8 @@
 #define LOCK_FRAMES 4u	      /* the lock's function is one of the innermost frames */
 #define LIMIT_CALLS 8u	      /* and that of a wait with a time limit one of so many calls */
 
-enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_EXIT = 60, CALL_KILL = 62, CALL_SEMOP = 65 };
+enum { CALL_WRITE = 1, CALL_WRITEV = 20, CALL_NANOSLEEP = 35, CALL_CLOCK_NANOSLEEP = 230 };
+enum { CALL_EXIT = 60, CALL_KILL = 62, CALL_SEMOP = 65 };
 enum { CALL_FLOCK = 73, CALL_TKILL = 200, CALL_FUTEX = 202, CALL_SEMTIMEDOP = 220 };
 enum { CALL_EXIT_GROUP = 231, CALL_TGKILL = 234 };
 
@@ -436,13 +439,16 @@ static struct open_call open_at(const struct tally_counters *c, size_t i)
 				  calls_at(&c->calls, i - 1)->begin};
 }
 
-/* How long of the time since SINCE (perf ns) the thread of M had given its CPU away itself. */
-static uint64_t blocked_since(const struct report *r, const struct moment *m, uint64_t since)
+/* How long of the time since SINCE (perf ns) the thread of M had given its CPU away itself, and how
+ * often it got a CPU since then. */
+static uint64_t blocked_since(const struct report *r, const struct moment *m, uint64_t since,
+			      unsigned *ret_turns)
 {
 	const struct turns *turns = &r->d->replay->turns;
 	size_t cpu = m->state->cpu, i = turns_at(&turns->cpus[cpu], m->state->ran);
 	uint64_t blocked = 0;
 
+	*ret_turns = 0;
 	/* A turn before may be of a CPU without a trace, which the manifest does not have. */
 	for (unsigned n = 0; n < MAX_TURNS && turns->cpus[cpu].n > 0; n++) {
 		const struct turns_turn *turn = &turns->cpus[cpu].list[i];
@@ -451,6 +457,7 @@ static uint64_t blocked_since(const struct report *r, const struct moment *m, ui
 
 		if (turn->before == TURNS_NONE || next <= since)
 			break;
+		(*ret_turns)++;
 		cpu = turn->before_cpu;
 		i = turn->before;
 		timeline_get_turn(r->d->replay->timeline, turns->cpus[cpu].cpu, i, &before);
@@ -508,6 +515,25 @@ static bool goes_on(const struct report *r, const struct moment *m, size_t i, bo
 			  open_at(m->last, i - 1).begin.tsc > late);
 }
 
+static bool sleeps(const struct moment *m)
+{
+	return m->state->kind == REPORT_STATE_BLOCKED &&
+	       (m->call == CALL_NANOSLEEP || m->call == CALL_CLOCK_NANOSLEEP);
+}
+
+/* Whether a call that is open since SINCE (perf ns), and took TOOK (ns), was executing, or is a
+ * loop that tries again and again with a sleep between, where ENDED calls came back at once. */
+static bool goes_nowhere(const struct report *r, const struct moment *m, uint64_t since,
+			 uint64_t took, uint64_t ended)
+{
+	unsigned turns;
+	const uint64_t blocked = blocked_since(r, m, since, &turns);
+
+	if (sleeps(m))
+		return ended >= RETRY_CALLS && turns >= RETRY_TURNS;
+	return blocked <= took / 2;
+}
+
 /* Whether the instance has been executing for very long: CALLS that ended are the measure, or, if
  * there are none, what the thread did before. LOOP: the instance goes on calling others. SEEN:
  * since when the thread is known, TSC. */
@@ -533,7 +559,7 @@ static bool is_long(const struct report *r, const struct moment *m, const struct
 	if (ended > 0 ? took / LONG_TIMES < (d ? d->max : 0)
 		      : loop || seen >= open->begin.tsc || took > open->begin.tsc - seen)
 		return false;
-	if (blocked_since(r, m, since) > tscmap_span(clock, took) / 2)
+	if (!goes_nowhere(r, m, since, tscmap_span(clock, took), ended))
 		return false;
 	ret->function = open->function;
 	ret->since = since;
@@ -618,6 +644,8 @@ static int find_in_thread(struct report *r, const struct moments *all, const str
 		}
 		break;
 	case REPORT_STATE_BLOCKED:
+		if (m->last && sleeps(m))
+			return find_long(r, m);
 		if (!m->last || !is_unusual_wait(m->call) || age(all, m) < WAIT_NS)
 			return 0;
 		s = suspect_of(SUSPECT_WAIT, m);

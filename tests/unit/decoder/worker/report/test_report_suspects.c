@@ -597,6 +597,54 @@ static void suspects_long_call_that_was_blocked_for_most_of_the_time_is_none(voi
 	assert_none();
 }
 
+/* fetch() tries again every 2 ms, and usually comes back at once. */
+static void retry(unsigned turns, uint64_t calls)
+{
+	static const uint64_t step = 2 * MS;
+
+	run(NOW - step);
+	add_calls(1, calls, US);
+	enter(1, NOW - 40 * MS);
+	w->states[0].kind = REPORT_STATE_BLOCKED;
+	w->states[0].cpu = 1;
+	w->calls[0] = 230; /* clock_nanosleep */
+	w->states[0].left = w->counters[0].last_tsc = NOW - step + US;
+	set_last(0, FLOW_SYSCALL);
+	w->turns[1] = (struct turns_cpu){.list = w->shared, .n = turns + 1};
+	for (unsigned i = 0; i <= turns; i++) {
+		const uint64_t since = i == 0 ? BEGIN : NOW - step * (turns + 1 - i);
+
+		w->shared[i] = (struct turns_turn){.since = since,
+						   .until = since + US,
+						   .thread = &w->threads[0],
+						   .before = i == 0 ? TURNS_NONE : i - 1,
+						   .before_cpu = 1};
+		w->turns_told[i] = (struct timeline_turn){.since = since, .until = since + US};
+	}
+}
+
+static void suspects_long_call_that_sleeps_and_tries_again(void **state)
+{
+	(void)state;
+	retry(10, 100);
+	assert_only(SUSPECT_LONG_CALL);
+	assert_int_equal(w->r.suspects[0].function, 1);
+}
+
+static void suspects_long_call_that_sleeps_seldom_is_none(void **state)
+{
+	(void)state;
+	retry(9, 100);
+	assert_none();
+}
+
+static void suspects_long_call_that_sleeps_and_has_no_usual_duration_is_none(void **state)
+{
+	(void)state;
+	retry(10, 99);
+	assert_none();
+}
+
 static void suspects_long_call_of_a_first_call_that_spins(void **state)
 {
 	(void)state;
@@ -1252,6 +1300,9 @@ int main(void)
 		CASE(suspects_long_call_that_jumped_to_another_is_none),
 		CASE(suspects_long_call_counts_only_up_to_the_trigger),
 		CASE(suspects_long_call_that_was_blocked_for_most_of_the_time_is_none),
+		CASE(suspects_long_call_that_sleeps_and_tries_again),
+		CASE(suspects_long_call_that_sleeps_seldom_is_none),
+		CASE(suspects_long_call_that_sleeps_and_has_no_usual_duration_is_none),
 		CASE(suspects_long_call_of_a_first_call_that_spins),
 		CASE(suspects_long_call_since_the_beginning_is_none),
 		CASE(suspects_long_call_of_an_endless_outer_loop_is_none),
