@@ -59,11 +59,13 @@ bool suspects_is_one_of(const char *name, const char *const *names, size_t n)
 	return false;
 }
 
-/* Whether NAME, in either of Rust's manglings, is where the standard library waits for a lock. */
-static bool is_rust_lock(const char *name)
+/* Whether NAME, in either of Rust's manglings, is where the standard library waits for a lock, or
+ * where HotSpot waits for one of its own or for the monitor of a Java object. */
+static bool is_mangled_lock(const char *name)
 {
 	static const char *const parts[] = {"5Mutex14lock_contended", "6RwLock14read_contended",
-					    "6RwLock15write_contended"};
+					    "6RwLock15write_contended",
+					    "_ZN13ObjectMonitor6EnterI"};
 
 	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
 		if (strstr(name, parts[i]))
@@ -81,7 +83,7 @@ bool suspects_is_lock(const char *name)
 		"__cxa_guard_acquire",
 	};
 
-	return suspects_is_one_of(name, names, ARRAY_SIZE(names)) || is_rust_lock(name);
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names)) || is_mangled_lock(name);
 }
 
 bool suspects_is_private_lock(const char *name)

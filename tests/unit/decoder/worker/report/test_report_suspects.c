@@ -437,12 +437,13 @@ static void suspects_deadlock_with_a_wait_that_has_a_limit_is_none(void **state)
 	}
 }
 
-static void suspects_deadlock_of_locks_of_rust_and_cxx(void **state)
+static void suspects_deadlock_of_locks_of_other_languages(void **state)
 {
 	static const char *const names[] = {
 		"_RNvMNtNtNtNtCsjrHSEGnQ3l9_3std3sys4sync5mutex5futexNtB2_5Mutex14lock_contended",
 		"_ZN3std3sys4sync6rwlock5futex6RwLock15write_contended17h0123456789abcdefE",
 		"__cxa_guard_acquire@@CXXABI_1.3",
+		"_ZN13ObjectMonitor6EnterIEP10JavaThread",
 	};
 
 	(void)state;
@@ -1289,7 +1290,7 @@ int main(void)
 		CASE(suspects_deadlock_with_a_thread_that_is_not_listed_is_none),
 		CASE(suspects_deadlock_of_one_thread_is_the_wait_of_one),
 		CASE(suspects_deadlock_with_a_wait_that_has_a_limit_is_none),
-		CASE(suspects_deadlock_of_locks_of_rust_and_cxx),
+		CASE(suspects_deadlock_of_locks_of_other_languages),
 		CASE(suspects_lock_wait_too_short_is_none),
 		CASE(suspects_lock_wait_in_a_page_fault_is_none),
 		CASE(suspects_long_call_that_usually_ends_at_once),
