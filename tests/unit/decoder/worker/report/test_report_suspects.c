@@ -466,6 +466,20 @@ static void suspects_lock_wait_too_short_is_none(void **state)
 	assert_none();
 }
 
+/* What lasts comes before what was, which may be long ago. */
+static void suspects_lock_wait_comes_before_slow_calls(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 6, 3 * MS);
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	assert_int_equal(w->r.n_suspects, 2);
+	assert_int_equal(w->r.suspects[0].kind, SUSPECT_LOCK_WAIT);
+	assert_int_equal(w->r.suspects[1].kind, SUSPECT_SLOW_CALLS);
+}
+
 static void suspects_lock_wait_in_a_page_fault_is_none(void **state)
 {
 	(void)state;
@@ -1292,6 +1306,7 @@ int main(void)
 		CASE(suspects_deadlock_with_a_wait_that_has_a_limit_is_none),
 		CASE(suspects_deadlock_of_locks_of_other_languages),
 		CASE(suspects_lock_wait_too_short_is_none),
+		CASE(suspects_lock_wait_comes_before_slow_calls),
 		CASE(suspects_lock_wait_in_a_page_fault_is_none),
 		CASE(suspects_long_call_that_usually_ends_at_once),
 		CASE(suspects_long_call_too_short_is_none),
