@@ -27,11 +27,14 @@ static const char *function_of(const struct page *p, struct json_object *o)
 	return field_text(place_at(p->report, o, "place"), "name");
 }
 
-/* "NAME()" */
+/* "NAME()", but a name of C++ has its parameters already. */
 static void put_function(const struct page *p, FILE *out, struct json_object *o)
 {
-	name_puts(out, function_of(p, o), NAME_COLUMNS);
-	fputs("()", out);
+	const char *name = function_of(p, o);
+
+	name_puts(out, name, NAME_COLUMNS);
+	if (!name || !strchr(name, '('))
+		fputs("()", out);
 }
 
 /* The duration at PATH of S; 0 is shorter than a step of the trace's time. */

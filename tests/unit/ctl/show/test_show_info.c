@@ -217,6 +217,24 @@ static void show_each_suspect_function_is_that_of_its_place(void **state)
 	}
 }
 
+/* A name of C++ has its parameters already. */
+static void show_each_suspect_function_has_parentheses_once(void **state)
+{
+	struct told t;
+
+	(void)state;
+	assert_int_equal(tell("{\"suspects\":[{\"kind\":\"slow-calls\",\"place\":0}],"
+			      "\"places\":[{\"name\":\"f\"}]}",
+			      &t),
+			 0);
+	assert_ptr_equal(strstr(t.text, "f(): "), t.text);
+	assert_int_equal(tell("{\"suspects\":[{\"kind\":\"slow-calls\",\"place\":0}],"
+			      "\"places\":[{\"name\":\"Cart::add(int)\"}]}",
+			      &t),
+			 0);
+	assert_ptr_equal(strstr(t.text, "Cart::add(int): "), t.text);
+}
+
 static void show_each_suspect_strange_list_is_no_error(void **state)
 {
 	struct told t;
@@ -362,6 +380,7 @@ int main(void)
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
 		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
 		cmocka_unit_test(show_each_suspect_function_is_that_of_its_place),
+		cmocka_unit_test(show_each_suspect_function_has_parentheses_once),
 		cmocka_unit_test(show_each_suspect_strange_list_is_no_error),
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
