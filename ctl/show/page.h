@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <json-c/json.h>
 
 #include "ctl/show/show.h"
+
+#define PAGE_LABEL 10u /* columns in front of the lines about the snapshot as a whole */
 
 struct page {
 	FILE *out;
@@ -43,6 +46,10 @@ struct json_object *page_thread(const struct page *p, uint64_t tid);
 size_t page_stack(const struct page *p, FILE *out, struct json_object *t, size_t first, size_t max);
 /* "thread TID (COMM)". */
 void page_who(const struct page *p, FILE *out, struct json_object *o, const char *path);
+
+/* show_names.c: what has no names, and what would give it names, behind an empty line. False:
+ * nothing. */
+bool page_names(const struct page *p);
 
 /* show_suspects.c: the suspects, or that there are none. */
 void page_suspects(const struct page *p);

@@ -24,7 +24,6 @@
 #define MAX_FRAMES    8
 #define MAX_FUNCTIONS 5
 #define MAX_GAPS      4
-#define LABEL	      10u
 #define THREAD_LINES  2 /* of a stack */
 #define STATE_COLUMN  25u
 
@@ -132,7 +131,7 @@ static void page_line(const struct page *p, const char *label,
 	page_begin(&text);
 	if (text.out)
 		put(text.out, p->report);
-	page_end(p, &text, label, LABEL, 3);
+	page_end(p, &text, label, PAGE_LABEL, 3);
 }
 
 static void put_snapshot(FILE *out, struct json_object *r)
@@ -304,7 +303,7 @@ static void page_thread_lines(const struct page *p, struct json_object *t)
 		page_stack(p, text.out, t, 0, MAX_FRAMES);
 	if (text.out && known && !json_object_get_boolean(known))
 		fputs(" (as of an earlier time on a CPU)", text.out);
-	page_end(p, &text, "", LABEL + 2, THREAD_LINES);
+	page_end(p, &text, "", PAGE_LABEL + 2, THREAD_LINES);
 }
 
 static void page_threads(const struct page *p)
@@ -396,10 +395,10 @@ static void page_missing(const struct page *p)
 	struct json_object *counts = field_get(p->report, "gapCounts");
 	const bool gaps = json_object_is_type(counts, json_type_object) &&
 			  json_object_object_length(counts) > 0;
+	const bool names = page_names(p);
 
-	if (!gaps && field_count(p->report, "cut") == 0)
-		return;
-	fputc('\n', p->out);
+	if (!names && (gaps || field_count(p->report, "cut") > 0))
+		fputc('\n', p->out);
 	if (gaps)
 		page_line(p, "Gaps", put_gaps);
 	if (field_count(p->report, "cut") > 0)

@@ -11,6 +11,7 @@
 
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
+#include "ctl/show/page.h"
 #include "ctl/show/show_private.h"
 #include "proto/base.h"
 
@@ -43,6 +44,39 @@ struct unnamed {
 		uint64_t insns;
 	} most[MAX_FILES];
 };
+
+/* Where the lines go: to the summary, or in paragraphs to a page. */
+struct sink {
+	FILE *out;
+	const struct page *page; /* NULL: the summary */
+	bool terminal;		 /* a person reads it */
+	bool any;		 /* it has a line */
+	const char *label;
+	struct page_text text;
+};
+
+/* Where the text of a line goes that begins with LABEL; NULL: no memory. */
+static FILE *begin_line(struct sink *s, const char *label)
+{
+	s->label = label;
+	if (!s->page) {
+		show_label(s->out, label);
+		return s->out;
+	}
+	if (!s->any)
+		fputc('\n', s->out);
+	s->any = true;
+	page_begin(&s->text);
+	return s->text.out;
+}
+
+static void end_line(struct sink *s)
+{
+	if (s->page)
+		page_end(s->page, &s->text, s->label, PAGE_LABEL, 0);
+	else
+		fputc('\n', s->out);
+}
 
 static unsigned percent(uint64_t part, uint64_t all)
 {
@@ -113,7 +147,8 @@ static bool is_here(struct json_object *report)
 }
 
 /* Only a person at the host itself is told of packages. */
-static void show_packages(FILE *out, struct json_object *report, const struct unnamed *u)
+static void put_packages(FILE *out, struct json_object *report, const struct unnamed *u,
+			 bool terminal)
 {
 	const char *paths[MAX_FILES];
 	struct packages packages = {.n = 0};
@@ -121,27 +156,19 @@ static void show_packages(FILE *out, struct json_object *report, const struct un
 
 	for (size_t i = 0; i < n; i++)
 		paths[i] = u->most[i].path;
-	if (isatty(fileno(out)) && is_here(report))
+	if (terminal && is_here(report))
 		packages_find(paths, n, &packages);
-	show_label(out, "");
 	fputs("symbols: ", out);
 	for (size_t i = 0; i < packages.n; i++)
 		fprintf(out, "%s%s%s", i > 0 ? ", " : "packages ", packages.names[i],
 			strcmp(packages.names[i], "libc6") == 0 ? "-dbg" : "-dbgsym");
-	fprintf(out, "%s\n",
-		packages.n > 0 ? "" : "debug packages, or `ptsnapctl decode --debuginfod'");
+	if (packages.n == 0)
+		fputs("debug packages, or `ptsnapctl decode --debuginfod'", out);
 }
 
-static void show_files(FILE *out, struct json_object *report, const struct unnamed *u)
+/* The first N of the files with most instructions without names. */
+static void put_files(FILE *out, const struct unnamed *u, size_t n)
 {
-	size_t n = 0;
-
-	while (n < MIN_OF(u->n_files, (size_t)MAX_FILES) &&
-	       percent(u->most[n].insns, u->total) >= LEAST)
-		n++;
-	if (n == 0 || percent(u->files, u->total) < LEAST)
-		return;
-	show_label(out, "Unnamed");
 	fprintf(out, "%u %% of the instructions: ", percent(u->files, u->total));
 	for (size_t i = 0; i < n; i++) {
 		fputs(i > 0 ? ", " : "", out);
@@ -150,12 +177,30 @@ static void show_files(FILE *out, struct json_object *report, const struct unnam
 	}
 	if (u->n_files > n)
 		fprintf(out, ", %zu more", u->n_files - n);
-	fputc('\n', out);
-	show_packages(out, report, u);
 }
 
-/* How an interpreter would give names to what it runs, if it is much and has none. */
-static void show_interpreter(FILE *out, struct json_object *r, const struct unnamed *u)
+static void show_files(struct sink *s, struct json_object *report, const struct unnamed *u)
+{
+	FILE *out;
+	size_t n = 0;
+
+	while (n < MIN_OF(u->n_files, (size_t)MAX_FILES) &&
+	       percent(u->most[n].insns, u->total) >= LEAST)
+		n++;
+	if (n == 0 || percent(u->files, u->total) < LEAST)
+		return;
+	out = begin_line(s, "Unnamed");
+	if (out)
+		put_files(out, u, n);
+	end_line(s);
+	out = begin_line(s, "");
+	if (out)
+		put_packages(out, report, u, s->terminal);
+	end_line(s);
+}
+
+/* How an interpreter would give names to what it runs, if it is much and has none; or NULL. */
+static const char *hint_of(struct json_object *r, const struct unnamed *u)
 {
 	size_t n = MIN_OF(field_count(r, "images"), (size_t)MAX_IMAGES);
 
@@ -167,41 +212,69 @@ static void show_interpreter(FILE *out, struct json_object *r, const struct unna
 		if (!name || !field_u64(image, "instructions", &insns) ||
 		    percent(insns + u->memory, u->total) < MUCH)
 			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(interpreters); k++) {
-			if (strncmp(name, interpreters[k].file, strlen(interpreters[k].file)) != 0)
-				continue;
-			show_label(out, "Hint");
-			fprintf(out, "%s\n", interpreters[k].hint);
-			return;
-		}
+		for (size_t k = 0; k < ARRAY_SIZE(interpreters); k++)
+			if (strncmp(name, interpreters[k].file, strlen(interpreters[k].file)) == 0)
+				return interpreters[k].hint;
 	}
+	return NULL;
+}
+
+static void show_interpreter(struct sink *s, struct json_object *r, const struct unnamed *u)
+{
+	const char *hint = hint_of(r, u);
+	FILE *out = hint ? begin_line(s, "Hint") : NULL;
+
+	if (out)
+		fputs(hint, out);
+	if (hint)
+		end_line(s);
 }
 
 /* What a compiler wrote down, with times of another clock. */
-static void show_undated(FILE *out, struct json_object *r)
+static void show_undated(struct sink *s, struct json_object *r)
 {
 	size_t n = MIN_OF(field_count(r, "images"), (size_t)MAX_IMAGES);
 
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *image = field_at(r, "images", i);
+		FILE *out;
 
 		if (!field_get(image, "jitdump") || field_true(image, "jitdump.times"))
 			continue;
-		show_label(out, "Hint");
-		text_puts(out, show_file_name(field_text(image, "path")), 40);
-		fputs(" gives names only: its clock is not that of the trace\n", out);
+		out = begin_line(s, "Hint");
+		if (out) {
+			text_puts(out, show_file_name(field_text(image, "path")), 40);
+			fputs(" gives names only: its clock is not that of the trace", out);
+		}
+		end_line(s);
 		return;
 	}
 }
 
-void show_names(FILE *out, struct json_object *report)
+static void show_all(struct sink *s, struct json_object *report)
 {
 	struct unnamed u = {.total = 0};
 
 	if (field_true(report, "namesLeftOut"))
 		return;
 	read_images(report, &u);
-	show_files(out, report, &u);
-	show_interpreter(out, report, &u);
-	show_undated(out, report);
+	show_files(s, report, &u);
+	show_interpreter(s, report, &u);
+	show_undated(s, report);
+}
+
+void show_names(FILE *out, struct json_object *report)
+{
+	struct sink s = {.out = out, .terminal = isatty(fileno(out))};
+
+	show_all(&s, report);
+}
+
+bool page_names(const struct page *p)
+{
+	/* A page is written to memory first. */
+	struct sink s = {.out = p->out, .page = p, .terminal = isatty(STDOUT_FILENO)};
+
+	show_all(&s, p->report);
+	return s.any;
 }

@@ -121,6 +121,30 @@ static void show_info_word_longer_than_a_line_is_divided(void **state)
 	free(text);
 }
 
+/* Who reads the page must not know of `decode' to learn what would give names. */
+static void show_info_says_what_has_no_names_and_what_would_give_them(void **state)
+{
+	char *text = page_of("{\"totals\":{\"instructions\":1000},\"images\":["
+			     "{\"path\":\"/usr/bin/a\",\"instructions\":300,"
+			     "\"unnamedInstructions\":200},"
+			     "{\"path\":\"/x/libjvm.so\",\"instructions\":9,"
+			     "\"unnamedInstructions\":0},"
+			     "{\"path\":\"//anon\",\"instructions\":600,"
+			     "\"unnamedInstructions\":600}]}",
+			     NARROW);
+
+	(void)state;
+	assert_has(text, "\n\nUnnamed   20 % of the instructions: a 20 %\n"
+			 "          symbols: ");
+	assert_has(text, "\nHint      perf's agent libperf-jvmti.so");
+	assert_in_range(longest_line(text), 1, 80);
+	free(text);
+	text = page_of("{\"totals\":{\"instructions\":1000}}", NARROW);
+	assert_null(strstr(text, "Unnamed"));
+	assert_null(strstr(text, "Hint"));
+	free(text);
+}
+
 struct told {
 	size_t n;
 	struct show_suspect last;
@@ -377,6 +401,7 @@ int main(void)
 		cmocka_unit_test(show_info_slow_calls_inside_many_shows_the_innermost),
 		cmocka_unit_test(show_info_narrow_fits_80_columns),
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
+		cmocka_unit_test(show_info_says_what_has_no_names_and_what_would_give_them),
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
 		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
 		cmocka_unit_test(show_each_suspect_function_is_that_of_its_place),
