@@ -13,7 +13,7 @@
 #include "ctl/show/show.h"
 #include "proto/base.h"
 
-enum { OPTION_NO_PAGER = OPTION_OWN, OPTION_LIMIT, OPTION_SLICE };
+enum { OPTION_NO_PAGER = OPTION_OWN, OPTION_LIMIT, OPTION_HISTOGRAM, OPTION_SLICE };
 
 struct table_request {
 	struct settings *settings;
@@ -21,7 +21,7 @@ struct table_request {
 	struct slice slice;
 	uint64_t limit;
 	const char *operand;
-	bool no_pager;
+	bool no_pager, histogram;
 };
 
 static bool list_knows(const struct show_list *list, const char *option)
@@ -33,13 +33,15 @@ static bool list_knows(const struct show_list *list, const char *option)
 }
 
 /* Writes the options of LIST to TO, and a zero entry. */
-static void options_of(const struct show_list *list, struct option to[static SLICE_OPTIONS + 3])
+static void options_of(const struct show_list *list, struct option to[static SLICE_OPTIONS + 4])
 {
 	struct option slice[SLICE_OPTIONS];
 	size_t n = 0;
 
 	to[n++] = (struct option){"no-pager", no_argument, NULL, OPTION_NO_PAGER};
 	to[n++] = (struct option){"limit", required_argument, NULL, OPTION_LIMIT};
+	if (list == show_list_find("functions"))
+		to[n++] = (struct option){"histogram", no_argument, NULL, OPTION_HISTOGRAM};
 	slice_option_table(slice, OPTION_SLICE);
 	for (size_t i = 0; i < SLICE_OPTIONS; i++)
 		if (list_knows(list, slice[i].name))
@@ -52,6 +54,7 @@ static int take(struct table_request *q, int option)
 	switch (option) {
 	case OPTION_USAGE: return EXIT_CODE_USAGE;
 	case OPTION_NO_PAGER: q->no_pager = true; return 0;
+	case OPTION_HISTOGRAM: q->histogram = true; return 0;
 	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
 	default: return slice_option_take(&q->slice, (size_t)(option - OPTION_SLICE), optarg);
 	}
@@ -59,7 +62,7 @@ static int take(struct table_request *q, int option)
 
 static int parse(struct table_request *q, int argc, char **argv)
 {
-	struct option own[SLICE_OPTIONS + 3];
+	struct option own[SLICE_OPTIONS + 4];
 	int option, r;
 
 	options_of(q->list, own);
@@ -92,6 +95,7 @@ int cmd_tables(struct settings *s, int argc, char **argv)
 	wanted.operand = q.operand;
 	select = select_of(&q.slice);
 	select.limit = q.limit;
+	select.histogram = q.histogram;
 	/* Counters of functions and images are of all threads, unless the decoder selects. */
 	if (show_list_is_counted(q.list)) {
 		r = slice_decode_all(&q.slice, &wanted.slice);

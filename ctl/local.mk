@@ -65,6 +65,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_traces.c \
 	ctl/page/page.c ctl/page/page.h ctl/page/page_pack.c ctl/page/page_private.h \
 	ctl/client/join.c \
+	ctl/show/histogram.c \
 	ctl/show/keep.c \
 	ctl/show/list.c ctl/show/list.h ctl/show/list_columns.c \
 	ctl/show/name.c \

@@ -89,10 +89,12 @@ static const struct verb VERBS[] = {
 	 "        --limit is the number of rows of each table (8; with --json, all).\n"},
 	{"functions", cmd_tables,
 	 "  functions [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
-	 "            [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"
+	 "            [--function=GLOB] [--image=GLOB] [--histogram] [--limit=N] [--no-pager]\n"
+	 "            [ID|latest|FILE]\n"
 	 "        Show the functions of a report, those with most own instructions first:\n"
 	 "        instructions, calls, and how long calls took. FILE is as for info. --from to\n"
-	 "        --comm decode again, and count only what ran then, there, and in such threads.\n"},
+	 "        --comm decode again, and count only what ran then, there, and in such threads.\n"
+	 "        --histogram shows how long their calls took, a line for each doubling.\n"},
 	{"threads", cmd_tables,
 	 "  threads [--from=TIME] [--to=TIME] [--cpu=N] [--pid=N] [--tid=N] [--comm=GLOB]\n"
 	 "          [--function=GLOB] [--image=GLOB] [--limit=N] [--no-pager] [ID|latest|FILE]\n"

@@ -219,11 +219,14 @@ static int print_list(struct json_object *report, const struct show_list *list,
 	CLEANUP_FREE char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	int r;
+	int r = 0;
 
 	if (!out)
 		return -errno;
-	r = show_list(out, report, list, select, &style);
+	if (select->histogram)
+		show_histograms(out, report, select, &style);
+	else
+		r = show_list(out, report, list, select, &style);
 	if (fclose(out) == EOF)
 		return -ENOMEM;
 	if (r == 0)

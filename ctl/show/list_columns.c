@@ -58,6 +58,16 @@ static struct figure of_count(const struct list_cell *c)
 	return fit(c, figure_count(n), (double)n, 1000, units);
 }
 
+static struct figure of_ratio(const struct list_cell *c)
+{
+	struct figure f = NONE;
+	double v;
+
+	if (field_double(c->row, c->path, &v))
+		snprintf(f.text, sizeof(f.text), "%.2f", v);
+	return f;
+}
+
 static struct figure of_bytes(const struct list_cell *c)
 {
 	static const char *const units[] = {"", "K", "M", "G", "T", "P", "E", NULL};
@@ -297,6 +307,7 @@ static const struct list_column FUNCTIONS[] = {
 	{"SELF", "insn", "selfInstructions", 5, 15, 0, of_count, NULL},
 	{"SELF", "% all", "selfInstructions", 6, 6, 0, of_share, NULL},
 	{"SELF", "time", "selfNSec", 0, 9, 0, of_nsec, NULL},
+	{"IPC", "insn/cy", "instructionsPerCycle", 0, 7, 0, of_ratio, NULL},
 	{"TOTAL", "insn", "totalInstructions", 5, 15, 0, of_count, NULL},
 	{"CALLS", "number", "calls", 6, 13, 0, of_count, NULL},
 	{"P50", "time", "durations.p50NSec", 6, 9, 0, of_nsec, NULL},
@@ -316,6 +327,7 @@ static const struct list_column THREADS[] = {
 	{"CPU", "", "state.cpu", 3, 4, 0, of_id, NULL},
 	{"ON CPU", "time", "cpuNSec", 6, 9, 0, of_nsec, NULL},
 	{"RAN", "insn", "instructions", 5, 15, 0, of_count, NULL},
+	{"IPC", "insn/cy", "instructionsPerCycle", 0, 7, 0, of_ratio, NULL},
 	{"STACK TOP", "", "stack", 9, 9, 1, NULL, put_stack_top},
 	{"CALLED BY", "", "stack", 0, 9, 1, NULL, put_caller},
 };

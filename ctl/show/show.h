@@ -82,6 +82,7 @@ struct show_select {
 	uint64_t limit;			     /* of rows; 0: none */
 	struct show_time from, to;	     /* events only */
 	uint64_t last;			     /* events: only the last ones; 0: all */
+	bool histogram;			     /* of functions: how long their calls took */
 };
 
 struct show_list;
@@ -96,6 +97,10 @@ bool show_list_is_counted(const struct show_list *list);
  * 0 or -ENOMEM. */
 int show_list(FILE *out, struct json_object *report, const struct show_list *list,
 	      const struct show_select *select, const struct show_style *style);
+/* Prints how long the calls of the selected functions of REPORT took, as histograms; of no limit,
+ * those of the first few. */
+void show_histograms(FILE *out, struct json_object *report, const struct show_select *select,
+		     const struct show_style *style);
 /* Makes an array of the selected rows, the caller's to put; NULL if the report has no such list.
  * Says what the list of the report does not have, unless QUIET. 0 or -ENOMEM. */
 int show_list_json(struct json_object *report, const struct show_list *list,

@@ -77,6 +77,7 @@ enum pt_ipbytes {
  * (arch/x86/events/intel/pt.c, pt_formats_attr; SDM volume 3, IA32_RTIT_CTL). Without PT_CONFIG_PT
  * the kernel traces branches whatever PT_CONFIG_BRANCH says (pt_config()). */
 #define PT_CONFIG_PT	 (1ull << 0)
+#define PT_CONFIG_CYC	 (1ull << 1)
 #define PT_CONFIG_MTC	 (1ull << 9)
 #define PT_CONFIG_TSC	 (1ull << 10)
 #define PT_CONFIG_BRANCH (1ull << 13)

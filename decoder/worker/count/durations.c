@@ -102,6 +102,19 @@ uint64_t durations_slower(const struct durations *d, unsigned octave, uint64_t *
 	return n;
 }
 
+uint64_t durations_octave(const struct durations *d, unsigned octave)
+{
+	const unsigned first = bucket_of(UINT64_C(1) << octave);
+	const unsigned behind = octave + 1 < DURATIONS_OCTAVES
+					? bucket_of(UINT64_C(1) << (octave + 1))
+					: DURATIONS_BUCKETS;
+	uint64_t n = 0;
+
+	for (unsigned i = first; i < behind; i++)
+		n += d->counts[i];
+	return n;
+}
+
 uint64_t durations_quantile(const struct durations *d, uint64_t all, unsigned permille)
 {
 	uint64_t rank = (all * permille + 999) / 1000, seen = all - d->n;

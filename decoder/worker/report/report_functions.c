@@ -1,6 +1,7 @@
 /*
  * Functions and images: where the instructions were executed.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,6 +37,30 @@ static void write_slowest(const struct report *r, struct json_writer *w, const s
 }
 
 /* How long the calls of F took. Nothing if none took time. */
+/* The octaves from the first one that has calls to the last one. */
+static void write_histogram(const struct report *r, struct json_writer *w,
+			    const struct durations *d)
+{
+	/* A tick is a fraction of a nanosecond. */
+	const double tick =
+		ldexp((double)tscmap_span(&r->d->replay->clock, UINT64_C(1) << 40), -40);
+	unsigned first = 0, end = DURATIONS_OCTAVES;
+
+	while (first < end && durations_octave(d, first) == 0)
+		first++;
+	while (end > first && durations_octave(d, end - 1) == 0)
+		end--;
+	if (first == end || !r->d->replay->clock.known)
+		return;
+	json_begin_object(w, "histogram");
+	json_fixed(w, "firstNSec", ldexp(tick, (int)first), 1);
+	json_begin_array(w, "counts");
+	for (unsigned i = first; i < end; i++)
+		json_u64(w, NULL, durations_octave(d, i));
+	json_end_array(w);
+	json_end_object(w);
+}
+
 static void write_durations(const struct report *r, struct json_writer *w, const struct function *f)
 {
 	const struct durations *d =
@@ -52,6 +77,7 @@ static void write_durations(const struct report *r, struct json_writer *w, const
 	report_span(r, w, "maxNSec", d->max);
 	report_span(r, w, "untracedNSec", d->off);
 	write_slowest(r, w, d);
+	write_histogram(r, w, d);
 	json_end_object(w);
 }
 
@@ -87,6 +113,7 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	json_u64(w, "totalInstructions", f->total_insns);
 	write_nsec(r, w, "selfNSec", f->self_ticks);
 	write_nsec(r, w, "totalNSec", f->total_ticks);
+	report_ipc(r, w, f->self_insns, f->self_ticks);
 	write_durations(r, w, f);
 	json_end_object(w);
 }

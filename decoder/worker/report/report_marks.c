@@ -6,6 +6,11 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
+/* Speeds that differ by at most so many percent count as one. */
+#define SAME_SPEED 10u
+/* Fewer instructions have no rate: each time is a few cycles off. */
+#define IPC_INSTRUCTIONS 10000u
+
 static const struct mark *mark_at(const struct report *r, enum marks_list_id list, size_t i)
 {
 	return &r->d->marks.lists[list].list[i];
@@ -203,6 +208,38 @@ void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t 
 	json_end_object(w);
 }
 
+/* CBR tells the speed of the core in units of the bus clock (SDM volume 3, 33.4.2.10), of which the
+ * TSC has max_nonturbo_ratio. Without CYCs, times are too coarse for cycles. */
+static double tick_cycles(const struct report *r)
+{
+	uint32_t lowest = UINT32_MAX, highest = 0;
+
+	if (r->m->pt_config == MANIFEST_ABSENT || !(r->m->pt_config & PT_CONFIG_CYC) ||
+	    r->m->max_nonturbo_ratio == 0)
+		return 0;
+	for (size_t i = 0; i < r->m->n_cpus; i++) {
+		const struct marks_cpu *cpu = &r->d->marks.cpus[i];
+
+		if (r->d->cpus[i].stats.instructions == 0)
+			continue;
+		if (cpu->ratio == 0)
+			return 0;
+		lowest = MIN_OF(lowest, cpu->lowest);
+		highest = MAX_OF(highest, cpu->highest);
+	}
+	/* Nobody counted which instruction ran at which speed. */
+	if (highest == 0 || (uint64_t)highest * 100 > (uint64_t)lowest * (100 + SAME_SPEED))
+		return 0;
+	return (lowest + highest) / 2.0 / r->m->max_nonturbo_ratio;
+}
+
+void report_ipc(const struct report *r, struct json_writer *w, uint64_t insns, uint64_t ticks)
+{
+	if (r->tick_cycles > 0 && insns >= IPC_INSTRUCTIONS && ticks > 0)
+		json_fixed(w, "instructionsPerCycle",
+			   (double)insns / ((double)ticks * r->tick_cycles), 2);
+}
+
 void report_prepare_marks(struct report *r)
 {
 	static const struct {
@@ -221,6 +258,7 @@ void report_prepare_marks(struct report *r)
 		{REPORT_PTWRITES, {.key = "ptwrites", .element = report_ptwrite}, MARKS_PTWRITES},
 	};
 
+	r->tick_cycles = tick_cycles(r);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct report_list *l = &r->lists[kinds[i].id];
 

@@ -120,6 +120,7 @@ struct report {
 	/* The trigger, perf ns: the last moment of all. MANIFEST_ABSENT: there is none, or the
 	 * report ends before. */
 	uint64_t now;
+	double tick_cycles; /* core cycles in a tick of the TSC; 0: not known, or not the same */
 	struct report_list lists[REPORT_N_LISTS];
 	bool measuring; /* write what is at least as long as the final text */
 	/* Last branches of each of the first branches_threads threads, REPORT_LAST_BRANCHES at
@@ -287,6 +288,8 @@ void report_coverage(const struct report *r, struct json_writer *w);
 void report_totals(const struct report *r, struct json_writer *w);
 void report_event_counts(const struct report *r, struct json_writer *w);
 void report_cpu(const struct report *r, struct json_writer *w, size_t i);
+/* "instructionsPerCycle" of INSNS that took TICKS; nothing if that is not known. */
+void report_ipc(const struct report *r, struct json_writer *w, uint64_t insns, uint64_t ticks);
 /* Part of report_cpu. */
 void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t i);
 void report_gap(const struct report *r, struct json_writer *w, size_t i);

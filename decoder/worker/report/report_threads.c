@@ -156,6 +156,8 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 		json_null(w, "cpuNSec");
 	else
 		report_span(r, w, "cpuNSec", t->ticks);
+	if (last)
+		report_ipc(r, w, t->insns, t->ticks);
 	write_transactions(w, t);
 	write_last_branches(r, w, t, report_branches_kept(r, i));
 	write_stack(r, w, last);

@@ -476,7 +476,7 @@ static uint64_t last_certain(const struct report *r, const struct moment *m)
 {
 	const struct tally_branch *last = last_branch(m);
 	/* MANIFEST_ABSENT is the greatest number. */
-	const uint64_t trigger = tscmap_tsc(&r->d->replay->clock, r->m->perf_ns);
+	const uint64_t trigger = tscmap_tsc(&r->d->replay->clock, r->now);
 	const uint64_t end = MIN_OF(m->last->last_tsc, trigger);
 
 	return last ? MIN_OF(last->tsc_lo, end) : end;

@@ -110,7 +110,7 @@ static void show_list_wide_has_exact_numbers_and_all_columns(void **state)
 	CLEANUP_FREE char *text = table_of(REPORT, "functions", (struct show_select){0}, BROAD);
 
 	(void)state;
-	assert_has(text, "2,500,000  25.00    1.0 ms      10,000,000        12,345");
+	assert_has(text, "2,500,000  25.00    1.0 ms       -      10,000,000        12,345");
 	assert_has(text, "shop::checkout(int)");
 	assert_lacks(text, "120 columns");
 }
@@ -353,6 +353,58 @@ static void show_list_find_unknown_name_is_null(void **state)
 	assert_null(show_list_find("frobnicate"));
 }
 
+static char *histograms_of(const char *json, struct show_select select)
+{
+	struct json_object *report = json_tokener_parse(json);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	assert_non_null(report);
+	show_histograms(f, report, &select, &NARROW);
+	fclose(f);
+	json_object_put(report);
+	return text;
+}
+
+static void show_histograms_has_a_line_for_each_doubling(void **state)
+{
+	static const char json[] =
+		"{\"functions\":[{\"name\":\"handle\",\"durations\":{\"ended\":40,"
+		"\"histogram\":{\"firstNSec\":76.8,\"counts\":[2,0,24,1]}}},"
+		"{\"name\":\"none\"},{\"name\":\"other\\u001b\",\"durations\":{\"ended\":1,"
+		"\"histogram\":{\"firstNSec\":1000,\"counts\":[1]}}}]}";
+	char *text = histograms_of(json, (struct show_select){0});
+
+	(void)state;
+	assert_string_equal(
+		text,
+		"handle: 40 calls ended, 13 of them in no measurable time\n"
+		"        FROM          TO        CALLS\n"
+		"     76.8 ns      153 ns            2 ###\n"
+		"      153 ns      307 ns            0\n"
+		"      307 ns      614 ns           24 ##########################################\n"
+		"      614 ns      1.2 us            1 #\n\n"
+		"other\\x1b: 1 calls ended\n"
+		"        FROM          TO        CALLS\n"
+		"      1.0 us      2.0 us            1 ##########################################\n"
+		"\n");
+	free(text);
+	text = histograms_of(json, (struct show_select){.function = "o*"});
+	assert_lacks(text, "handle");
+	assert_fits(text, 80);
+	free(text);
+	text = histograms_of(json, (struct show_select){.limit = 1});
+	assert_has(text, "1 more functions; --limit shows more");
+	free(text);
+	text = histograms_of("{\"functions\":[{\"durations\":{\"histogram\":{\"counts\":7}}}]}",
+			     (struct show_select){0});
+	assert_string_equal(text, "no function of the selection has calls that took measurable "
+				  "time\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +427,7 @@ int main(void)
 		cmocka_unit_test(show_list_json_has_the_selected_rows_or_null),
 		cmocka_unit_test(show_list_json_has_places_instead_of_indexes),
 		cmocka_unit_test(show_list_find_unknown_name_is_null),
+		cmocka_unit_test(show_histograms_has_a_line_for_each_doubling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

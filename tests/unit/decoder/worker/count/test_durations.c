@@ -69,6 +69,31 @@ static void quantile_is_that_of_a_sorted_list_or_an_eighth_more(void **state)
 	free(took);
 }
 
+static void octaves_have_each_call_once(void **state)
+{
+	struct durations_list list = {0};
+	uint64_t wanted[DURATIONS_OCTAVES] = {0}, seed = 5;
+	uint32_t number = 0;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		const uint64_t took = some(&seed, 44) + 1;
+
+		wanted[63 - __builtin_clzll(took)]++;
+		assert_int_equal(durations_add(&list, &number,
+					       &(struct durations_call){.ticks = took, .tsc = 1}),
+				 0);
+	}
+	/* Longer than the histogram. */
+	wanted[DURATIONS_OCTAVES - 1]++;
+	assert_int_equal(durations_add(&list, &number,
+				       &(struct durations_call){.ticks = UINT64_MAX, .tsc = 1}),
+			 0);
+	for (unsigned i = 0; i < DURATIONS_OCTAVES; i++)
+		assert_int_equal(durations_octave(&list.list[0], i), wanted[i]);
+	durations_done(&list);
+}
+
 static void add_beyond_the_limit_is_counted(void **state)
 {
 	struct durations_list list = {0};
@@ -351,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantile_is_that_of_a_sorted_list_or_an_eighth_more),
+		cmocka_unit_test(octaves_have_each_call_once),
 		cmocka_unit_test(add_beyond_the_limit_is_counted),
 		cmocka_unit_test(instances_of_each_story_are_as_they_were),
 		cmocka_unit_test(instance_knows_how_long_it_was_off),

@@ -12,6 +12,7 @@
 #include "decoder/worker/report/report.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "proto/perf/ptpacket.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_json.h"
 
@@ -195,6 +196,55 @@ static void report_write_frequency_is_in_mhz(void **state)
 			assert_true(
 				json_object_get_double(at(o, "frequencies/1/percentOfNominal")) ==
 				(double)cases[i].percent);
+		json_object_put(o);
+	}
+}
+
+/* A function that executed 40,000 instructions in 20,000 ticks. */
+static void report_write_ipc_needs_cycles_and_one_speed(void **state)
+{
+	static const struct {
+		uint64_t config;
+		uint32_t nonturbo, before, ratio;
+		uint64_t insns;
+		double ipc; /* negative: there is none */
+	} cases[] = {
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 8, 10, 10, 40000, 1.6},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 10, 10, 10, 40000, 2.0},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 20, 20, 22, 40000, 1.9},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 20, 20, 23, 40000, -1},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 10, 10, 10, 9999, -1},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 0, 10, 10, 40000, -1},
+		{PT_CONFIG_PT | PT_CONFIG_CYC, 10, 0, 0, 40000, -1},
+		{PT_CONFIG_PT, 10, 10, 10, 40000, -1},
+		{MANIFEST_ABSENT, 10, 10, 10, 40000, -1},
+	};
+	struct json_object *o, *ipc;
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct function *leaf;
+
+		begin(&f);
+		leaf = &f.d.tally.functions.list[f.d.tally.functions.n - 1];
+		leaf->self_insns = cases[i].insns;
+		leaf->self_ticks = 20000;
+		f.manifest.pt_config = cases[i].config;
+		f.manifest.max_nonturbo_ratio = cases[i].nonturbo;
+		if (cases[i].ratio != 0) {
+			add(&f,
+			    (struct flow_mark){.kind = FLOW_MARK_CBR, .value = cases[i].before});
+			add(&f, (struct flow_mark){.kind = FLOW_MARK_CBR, .value = cases[i].ratio});
+		}
+		o = end(&f, 0);
+		assert_int_equal(number_at(o, "functions/0/selfInstructions"), cases[i].insns);
+		if (json_object_object_get_ex(at(o, "functions/0"), "instructionsPerCycle", &ipc))
+			assert_true(json_object_get_double(ipc) == cases[i].ipc);
+		else
+			assert_true(cases[i].ipc < 0);
+		assert_false(json_object_object_get_ex(at(o, "functions/1"), "instructionsPerCycle",
+						       &ipc));
 		json_object_put(o);
 	}
 }
@@ -391,6 +441,7 @@ int main(void)
 		cmocka_unit_test(report_write_without_marks_has_empty_lists),
 		cmocka_unit_test(report_write_ptwrite_says_what_where_when),
 		cmocka_unit_test(report_write_frequency_is_in_mhz),
+		cmocka_unit_test(report_write_ipc_needs_cycles_and_one_speed),
 		cmocka_unit_test(report_write_power_is_decoded),
 		cmocka_unit_test(report_write_transactions_are_counted_by_thread),
 		cmocka_unit_test(report_write_interrupts_are_named),
