@@ -27,6 +27,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/control_snapshot.c \
 	daemon/control/control_store.c \
 	daemon/control/control_user.c \
+	daemon/gather/asleep.c daemon/gather/asleep.h \
 	daemon/gather/coredump.c \
 	daemon/emulate.c \
 	daemon/store/entry.c daemon/store/entry.h \

@@ -252,6 +252,8 @@ static void put_state(FILE *out, struct json_object *t)
 		return;
 	}
 	text_puts(out, kind, 10);
+	if (field_true(t, "state.uninterruptible"))
+		fputs(" (uninterruptible)", out);
 	if (!field_true(t, "state.certain") && strcmp(kind, "unknown") != 0)
 		fputs(" (uncertain)", out);
 	if (page_age(t, "state.sinceNSec", &ns))

@@ -16,6 +16,7 @@
 #define MAX_SUSPECTS	6
 #define MAX_LINES	5 /* of a suspect */
 #define MAX_CALLERS	4
+#define FEW_CALLERS	3 /* of each of several threads */
 #define MAX_INSIDE	3
 #define MAX_INSIDE_RARE 2
 #define NAME_COLUMNS	60
@@ -121,13 +122,25 @@ static void put_crash(const struct page *p, FILE *out, struct json_object *s)
 	put_callers(p, out, thread_of(p, s), 0);
 }
 
+/* The thread that holds the lock of number I of the tids of S. */
+static void put_holder(FILE *out, struct json_object *s, size_t i, size_t n)
+{
+	if (field_true(s, "cycle"))
+		fprintf(out, ", for a lock of thread %s",
+			figure_field_id(field_at(s, "tids", (i + 1) % n), "").text);
+}
+
 static void put_deadlock(const struct page *p, FILE *out, struct json_object *s)
 {
 	const size_t n = field_count(s, "tids");
 	uint64_t ns;
 
-	fprintf(out, "deadlock: each thread of process %s waits, %s for a lock",
-		figure_field_id(s, "pid").text, figure_field_count(s, "waiting").text);
+	if (field_true(s, "cycle"))
+		fprintf(out, "deadlock: %zu threads of process %s wait for each other's locks", n,
+			figure_field_id(s, "pid").text);
+	else
+		fprintf(out, "deadlock: each thread of process %s waits, %s for a lock",
+			figure_field_id(s, "pid").text, figure_field_count(s, "waiting").text);
 	if (page_age(s, "sinceNSec", &ns))
 		fprintf(out, ", for %s", figure_nsec(ns).text);
 	for (size_t i = 0; i < n && i < MAX_DEADLOCK; i++) {
@@ -136,8 +149,10 @@ static void put_deadlock(const struct page *p, FILE *out, struct json_object *s)
 
 		if (!field_u64(tid, "", &v))
 			continue;
-		fprintf(out, "; thread %ju in ", (uintmax_t)v);
-		page_stack(p, out, page_thread(p, v), 0, MAX_CALLERS + 1);
+		fprintf(out, "; thread %ju", (uintmax_t)v);
+		put_holder(out, s, i, n);
+		fputs(", in ", out);
+		page_stack(p, out, page_thread(p, v), 0, n > 2 ? FEW_CALLERS : MAX_CALLERS + 1);
 	}
 }
 
@@ -289,12 +304,21 @@ static void put_wait(const struct page *p, FILE *out, struct json_object *s)
 
 static void put_lock(const struct page *p, FILE *out, struct json_object *s)
 {
-	uint64_t ns = 0;
+	uint64_t ns = 0, owner;
 
 	page_age(s, "sinceNSec", &ns);
 	page_who(p, out, s, "tid");
 	fprintf(out, " has waited %s for a lock, in ", figure_nsec(ns).text);
 	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
+	if (!field_u64(s, "ownerTid", &owner))
+		return;
+	fputs("; ", out);
+	page_who(p, out, s, "ownerTid");
+	fputs(" holds it", out);
+	if (field_count(page_thread(p, owner), "stack") == 0)
+		return;
+	fputs(", and is in ", out);
+	page_stack(p, out, page_thread(p, owner), 0, MAX_CALLERS);
 }
 
 /* ", last seen in A <- B", of the thread that has the CPU. */

@@ -60,7 +60,7 @@ static int job_capture(struct job *job)
 	struct source *s = job->setup.source;
 	uint64_t stop_ns = MANIFEST_ABSENT;
 	size_t traced = 0, stopped = 0;
-	int r = -ENOMEM;
+	int r = -ENOMEM, asleep;
 
 	job->frozen = calloc(s->n_cpus + 1, sizeof(*job->frozen));
 	if (job->frozen)
@@ -79,6 +79,10 @@ static int job_capture(struct job *job)
 		job->dark_ns = later(job->dark_ns, job->frozen[i].dark_ns);
 	}
 	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
+	/* Before the sideband is drained, so that it tells who ran meanwhile. */
+	asleep = asleep_read("/proc", &job->asleep);
+	if (asleep < 0)
+		job_remark(job, "where threads sleep is not known: %s", strerror(-asleep));
 	job_tell(job, JOB_CAPTURED, stop_ns);
 	/* One stopped CPU is enough for a snapshot. Where no CPU is traced there is the sideband.
 	 */
@@ -99,6 +103,8 @@ static int job_complete_evidence(struct job *job)
 	if (coredump_find(COREDUMP_DIR, m, e->unit, e->pid, e->coredump) == 0 && *e->coredump)
 		m->coredump = strdup(e->coredump);
 	evidence_date_files(job->evidence);
+	if (job->asleep && asleep_tell(job->asleep, job->evidence) == -ENOMEM)
+		return job_fail(job, -ENOMEM, "no memory for the states of threads");
 	/* Code in the memory of processes is gone when the processes end. */
 	r = memory_read(job->setup.source, "/proc", &memory_default_limits, job->evidence);
 	if (r < 0)

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "daemon/gather/asleep.h"
 #include "daemon/job/job.h"
 #include "decoder/run/debug_files.h"
 #include "proto/base.h"
@@ -36,6 +37,7 @@ struct job {
 	struct area area; /* lent by the loop, or our own */
 	bool area_lent;
 	struct freeze_cpu *frozen; /* one for each CPU */
+	struct asleep *asleep;	   /* NULL: /proc could not be read */
 	struct evidence *evidence;
 	int evidence_error;
 	uint64_t deadline_ns;	  /* ENTRY_ABSENT: none */

@@ -65,6 +65,7 @@ void job_free(struct job *job)
 		free(job->needed[i].pieces);
 	free(job->needed);
 	evidence_free(job->evidence);
+	asleep_freep(&job->asleep);
 	free(job);
 }
 

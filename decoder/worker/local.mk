@@ -44,6 +44,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/replay/whose_code.c \
 	decoder/worker/replay/whose_kernel.c \
 	decoder/worker/report/report.c decoder/worker/report/report.h \
+	decoder/worker/report/report_asleep.c \
 	decoder/worker/report/report_cpus.c \
 	decoder/worker/report/report_functions.c \
 	decoder/worker/report/report_host.c \

@@ -133,6 +133,11 @@ struct manifest_image {
  * "* kprobes 0x1" says that all kprobes are listed. */
 #define MANIFEST_TEXT_KERNEL_SECTIONS "kernel-sections"
 #define MANIFEST_TEXT_PERF_MAP	      "perf-map" /* /tmp/perf-PID.map of process PID */
+/* Threads that were asleep behind the trigger: "left N", which were not read, then lines
+ * "PID TID NSTID STATE NUMBER 0xFUTEX OWNER". NSTID is TID in its own pid namespace; STATE that of
+ * /proc/PID/status, S or D; NUMBER that of the system call, or -; FUTEX what it waits for, or 0;
+ * OWNER, if that is a mutex of glibc, the thread that holds it, an NSTID, or 0. */
+#define MANIFEST_TEXT_THREADS "threads"
 struct manifest_text {
 	char *kind;    /* owned */
 	uint32_t pid;  /* or ANY */

@@ -169,7 +169,7 @@ def short_list(work):
     return [
         ("lock", [guest, "lock"], [r"^! handle\(\): [0-9,]+ calls", r"write_audit\(\)"], {}),
         ("deadlock", [guest, "deadlock"],
-         [r"^! deadlock: ", r"pay_rent", r"pay_wages", r"no traced thread ran|Threads at"], early),
+         [r"^! deadlock: 2 threads of process \d+ wait for each other.s locks", r"pay_rent", r"pay_wages", r"no traced thread ran|Threads at"], early),
         ("livelock", [guest, "livelock"], [r"^! enter_politely\(\) has not returned"], {}),
         ("crash", [guest, "crash"], [r"^! crash: .*ended by a signal", r"parse_record"],
          {"ptsnapd": ["--exit-with-command"]}),

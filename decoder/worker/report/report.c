@@ -262,6 +262,8 @@ static int prepare(struct report *r)
 	report_prepare_reach(r);
 	result = report_prepare_untraced(r);
 	if (result == 0)
+		result = report_prepare_asleep(r);
+	if (result == 0)
 		result = report_prepare_states(r);
 	if (result == 0)
 		result = report_prepare_threads(r);
@@ -322,6 +324,7 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 		result = json_writer_finish(w);
 	free(r.threads);
 	free(r.states);
+	free(r.asleep);
 	free(r.suspects);
 	insn_reader_free(r.reader);
 	free(r.gaps);

@@ -8,7 +8,8 @@
  *
  * report.c puts the parts in order and decides what is cut. Each part has a file: report_host.c the
  * head, from the manifest; report_cpus.c CPUs, coverage, totals, gaps and the window that was
- * decoded; report_threads.c threads; report_states.c what each was doing at the trigger;
+ * decoded; report_threads.c threads; report_states.c what each was doing at the trigger,
+ * report_asleep.c where it slept, by /proc;
  * report_places.c the addresses that the others mention;
  * report_suspects.c and suspects_threads.c what stands out; report_turns.c which thread ran when;
  * report_processes.c processes; report_functions.c functions and images; report_marks.c what is not

@@ -67,12 +67,22 @@ struct report_state {
 	bool seen;	    /* it had a turn: ran, left and cpu are known */
 	bool certain;	    /* no records were lost since that could say otherwise */
 	bool listed;	    /* the list of threads has it */
+	bool again;	    /* it had a CPU behind the trigger */
 	uint64_t ran, left; /* its newest turn, perf ns; 0: before what is known */
 	size_t cpu;	    /* of that turn; index into the manifest */
 };
 
 /* Not the number of a system call. */
 #define REPORT_NO_CALL UINT64_MAX
+
+/* A thread that slept behind the trigger. */
+struct report_asleep {
+	uint32_t pid, tid, ns_tid; /* ns_tid: in its own pid namespace */
+	bool uninterruptible;
+	uint64_t call;	/* the number of the system call, or REPORT_NO_CALL */
+	uint64_t futex; /* the address that it waits for; 0: none */
+	uint32_t owner; /* if that is a mutex of glibc: an ns_tid, or 0 */
+};
 
 /* A thread: counters [first, end) of a sorted tally; no counters if it was not traced. */
 struct report_thread {
@@ -120,6 +130,9 @@ struct report {
 	/* The trigger, perf ns: the last moment of all. MANIFEST_ABSENT: there is none, or the
 	 * report ends before. */
 	uint64_t now;
+	struct report_asleep *asleep; /* by process and thread; owned */
+	size_t n_asleep;
+	bool doubt_behind;  /* records were lost behind the trigger: any thread may have run */
 	double tick_cycles; /* core cycles in a tick of the TSC; 0: not known, or not the same */
 	struct report_list lists[REPORT_N_LISTS];
 	bool measuring; /* write what is at least as long as the final text */
@@ -221,6 +234,18 @@ void report_source(const struct report *r, struct json_writer *w, uint32_t image
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "dwarf" of IMAGE. */
 void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image);
+
+/* --- Where threads slept: report_asleep.c --- */
+
+/* 0 or -ENOMEM. */
+int report_prepare_asleep(struct report *r);
+/* Where the thread of S (may be NULL), whose last code calls system call CALL (or REPORT_NO_CALL),
+ * sleeps since before the trigger; NULL: not known. */
+const struct report_asleep *report_asleep(const struct report *r, const struct report_state *s,
+					  uint64_t call);
+/* The thread that holds the mutex of glibc that A waits for, and that sleeps, too; NULL: not
+ * known. */
+const struct report_state *report_lock_owner(const struct report *r, const struct report_asleep *a);
 
 /* --- States of threads at the trigger: report_states.c --- */
 

@@ -61,7 +61,8 @@ static void take_turn(struct report_state *s, const struct timeline_turn *turn, 
 				    : REPORT_STATE_BLOCKED;
 }
 
-/* Takes the turns of CPU that began before NOW. Returns until when the last uncertain turn was. */
+/* Takes the turns of CPU, those that began before NOW into the states. Returns until when the last
+ * uncertain turn was. */
 static uint64_t take_cpu(struct report *r, size_t cpu, uint64_t now)
 {
 	const struct timeline *timeline = r->d->replay->timeline;
@@ -73,11 +74,15 @@ static uint64_t take_cpu(struct report *r, size_t cpu, uint64_t now)
 		struct report_state *s;
 
 		timeline_get_turn(timeline, r->m->cpus[cpu].cpu, i, &turn);
-		if (turn.since > now)
-			break;
-		if (turn.uncertain)
+		if (turn.uncertain && turn.since <= now)
 			doubt = MIN_OF(turn.until, now);
+		r->doubt_behind |= turn.uncertain && turn.until > now;
 		s = turn.uncertain ? NULL : find_state(r, turn.thread);
+		if (turn.since > now) {
+			if (s)
+				s->again = true;
+			continue;
+		}
 		if (s && (s->kind == REPORT_STATE_UNKNOWN || turn.since >= s->ran))
 			take_turn(s, &turn, cpu, now);
 	}
@@ -216,7 +221,9 @@ static const struct {
 } CALLS[] = {
 	{0, "read"},
 	{1, "write"},
+	{3, "close"},
 	{7, "poll"},
+	{16, "ioctl"},
 	{17, "pread64"},
 	{18, "pwrite64"},
 	{19, "readv"},
@@ -225,12 +232,15 @@ static const struct {
 	{24, "sched_yield"},
 	{34, "pause"},
 	{35, "nanosleep"},
+	{40, "sendfile"},
 	{42, "connect"},
 	{43, "accept"},
 	{44, "sendto"},
 	{45, "recvfrom"},
 	{46, "sendmsg"},
 	{47, "recvmsg"},
+	{58, "vfork"},
+	{59, "execve"},
 	{60, "exit"},
 	{61, "wait4"},
 	{62, "kill"},
@@ -239,8 +249,11 @@ static const struct {
 	{73, "flock"},
 	{74, "fsync"},
 	{75, "fdatasync"},
+	{82, "rename"},
+	{87, "unlink"},
 	{128, "rt_sigtimedwait"},
 	{130, "rt_sigsuspend"},
+	{162, "sync"},
 	{200, "tkill"},
 	{202, "futex"},
 	{220, "semtimedop"},
@@ -252,8 +265,15 @@ static const struct {
 	{257, "openat"},
 	{270, "pselect6"},
 	{271, "ppoll"},
+	{275, "splice"},
 	{281, "epoll_pwait"},
+	{285, "fallocate"},
 	{288, "accept4"},
+	{295, "preadv"},
+	{296, "pwritev"},
+	{299, "recvmmsg"},
+	{306, "syncfs"},
+	{316, "renameat2"},
 	{426, "io_uring_enter"},
 	{441, "epoll_pwait2"},
 	{449, "futex_waitv"},
@@ -284,6 +304,7 @@ void report_write_state(const struct report *r, struct json_writer *w,
 		[REPORT_STATE_EXITED] = "exited",
 	};
 	const struct report_state *s = report_state(r, thread);
+	const struct report_asleep *asleep;
 	uint64_t call, since;
 
 	if (!s || (s->kind != REPORT_STATE_UNKNOWN && !report_permits(r, thread, s->ran))) {
@@ -301,7 +322,14 @@ void report_write_state(const struct report *r, struct json_writer *w,
 	json_boolean(w, "certain", s->certain);
 	json_boolean(w, "codeKnown", report_code_is_known(r, s, last));
 	call = report_system_call(r, thread, last);
+	asleep = report_asleep(r, s, call);
+	if (call == REPORT_NO_CALL && asleep)
+		call = asleep->call;
 	if (call != REPORT_NO_CALL)
 		report_write_call(w, call);
+	if (asleep)
+		json_boolean(w, "uninterruptible", asleep->uninterruptible);
+	if (asleep && asleep->futex != 0)
+		json_hex(w, "futex", asleep->futex);
 	json_end_object(w);
 }

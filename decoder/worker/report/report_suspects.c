@@ -576,14 +576,20 @@ static void write_values(const struct report *r, struct json_writer *w,
 		json_u64(w, "calls", s->calls);
 		json_u64(w, "selfInstructions", s->count);
 		break;
-	case SUSPECT_CRASH:
-	case SUSPECT_LOCK_WAIT: report_place(r, w, "place", s->context, s->address); break;
+	case SUSPECT_CRASH: report_place(r, w, "place", s->context, s->address); break;
+	case SUSPECT_LOCK_WAIT:
+		report_place(r, w, "place", s->context, s->address);
+		if (s->other)
+			json_u64(w, "ownerTid", s->other->tid);
+		break;
 	case SUSPECT_DEADLOCK:
 		json_begin_array(w, "tids");
 		for (size_t i = 0; i < s->n_tids; i++)
 			json_u64(w, NULL, s->tids[i]);
 		json_end_array(w);
 		json_u64(w, "waiting", s->count);
+		if (s->cycle)
+			json_boolean(w, "cycle", true);
 		break;
 	case SUSPECT_WAIT:
 		report_write_call(w, s->count);

@@ -31,10 +31,11 @@ struct report_suspect {
 	enum report_suspect_kind kind;
 	size_t order;			      /* among those of its kind */
 	const struct timeline_thread *thread; /* NULL: none */
-	const struct timeline_thread *other;  /* it has the CPU, or had it meanwhile; or NULL */
-	uint32_t function;		      /* number in the tally; 0: none */
-	size_t cpu;			      /* index into the manifest */
-	uint64_t since, until;		      /* perf ns */
+	/* It has the CPU, or had it meanwhile, or holds the lock; or NULL. */
+	const struct timeline_thread *other;
+	uint32_t function;     /* number in the tally; 0: none */
+	size_t cpu;	       /* index into the manifest */
+	uint64_t since, until; /* perf ns */
 	/* Numbers of the kind: calls that ended, or the highest ratio; slow calls, instructions, a
 	 * system call, a ratio, or the number of a gap. */
 	uint64_t calls, count;
@@ -50,6 +51,7 @@ struct report_suspect {
 	uint64_t insns; /* of FUNCTION, with those that it called */
 	uint32_t tids[SUSPECT_TIDS];
 	size_t n_tids;
+	bool cycle; /* each of TIDS waits for a lock that the next one holds, or the first */
 };
 
 /* 0 or -ENOMEM. */

@@ -35,7 +35,9 @@ struct moment {
 	const struct report_state *state;
 	const struct tally_counters *last; /* NULL: the code of its last turn is not known */
 	uint64_t call;			   /* or REPORT_NO_CALL */
-	bool lock;			   /* it waits for a lock */
+	bool lock;			   /* it waits for a lock, */
+	bool mutex;			   /* which is a mutex of glibc, */
+	const struct report_state *owner;  /* and which this thread holds; NULL: not known */
 	uint64_t caller;		   /* of the lock's function; 0: unknown */
 };
 
@@ -93,6 +95,19 @@ bool suspects_is_private_lock(const char *name)
 	return suspects_is_one_of(name, names, ARRAY_SIZE(names));
 }
 
+/* Whether NAME takes a mutex, and waits at the mutex's own address. */
+static bool is_mutex(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_mutex_lock",	      "__pthread_mutex_lock",
+		"___pthread_mutex_lock",      "pthread_mutex_clocklock",
+		"pthread_mutex_timedlock",    "__pthread_mutex_cond_lock",
+		"___pthread_mutex_timedlock", "___pthread_mutex_clocklock",
+	};
+
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names));
+}
+
 /* Whether a thread in function NAME waits for a lock. */
 static bool is_lock_function(const char *name)
 {
@@ -119,12 +134,19 @@ static uint64_t frame_at(const struct tally_counters *c, size_t i)
 /* Looks for a lock's function among the innermost frames of M. */
 static void find_lock(const struct report *r, struct moment *m)
 {
+	const struct report_asleep *asleep = report_asleep(r, m->state, m->call);
+
 	for (size_t i = 0; i < LOCK_FRAMES && frame_at(m->last, i) != 0; i++) {
-		if (!is_lock_function(report_linkage_at(r, m->last->context, frame_at(m->last, i))))
+		const char *name = report_linkage_at(r, m->last->context, frame_at(m->last, i));
+
+		if (!is_lock_function(name))
 			continue;
 		m->lock = true;
+		m->mutex |= is_mutex(name);
 		m->caller = frame_at(m->last, i + 1);
 	}
+	if (m->mutex && asleep)
+		m->owner = report_lock_owner(r, asleep);
 }
 
 /* Whether function NAME waits no longer than it is told to. */
@@ -389,10 +411,47 @@ static int add_deadlock(struct report *r, const struct moments *all, size_t firs
 	return suspects_add(r, &s);
 }
 
+/* The thread of [first, end) that holds the lock of M; NULL: not known. */
+static const struct moment *holder_of(const struct moments *all, size_t first, size_t end,
+				      const struct moment *m)
+{
+	for (size_t i = first; i < end && m->owner; i++)
+		if (all->list[i].state == m->owner)
+			return &all->list[i];
+	return NULL;
+}
+
+/* Whether M waits for a lock that a thread holds that waits for a lock ... that M holds. *RET: who
+ * they are, from M on. No other thread can help them. */
+static bool is_in_cycle(const struct report *r, const struct moments *all, size_t first, size_t end,
+			const struct moment *m, struct report_suspect *ret)
+{
+	const struct moment *at = m;
+
+	*ret = suspect_of(SUSPECT_DEADLOCK, m);
+	ret->cycle = true;
+	do {
+		if (!at->lock || age(all, at) < LOCK_NS || has_limit(r, at) ||
+		    ret->n_tids == SUSPECT_TIDS)
+			return false;
+		ret->since = MAX_OF(ret->since, at->state->left);
+		ret->tids[ret->n_tids++] = at->thread->tid;
+		ret->count++;
+		at = holder_of(all, first, end, at);
+	} while (at && at != m);
+	return at == m && ret->n_tids > 1;
+}
+
 static int find_locks(struct report *r, const struct moments *all, size_t first, size_t end)
 {
 	size_t locks, added = 0;
 
+	for (size_t i = first; i < end; i++) {
+		struct report_suspect s;
+
+		if (is_in_cycle(r, all, first, end, &all->list[i], &s))
+			return suspects_add(r, &s);
+	}
 	if (is_deadlock(r, all, first, end, &locks))
 		return add_deadlock(r, all, first, end);
 	for (size_t i = first; i < end && added < MAX_OF_KIND; i++) {
@@ -402,6 +461,7 @@ static int find_locks(struct report *r, const struct moments *all, size_t first,
 			continue;
 		s = suspect_of(SUSPECT_LOCK_WAIT, &all->list[i]);
 		s.address = all->list[i].caller;
+		s.other = all->list[i].owner ? all->list[i].owner->thread : NULL;
 		if (suspects_add(r, &s) < 0)
 			return -ENOMEM;
 		added++;

@@ -22,6 +22,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/control/test_peer \
 	tests/unit/daemon/record/test_memory \
 	tests/unit/daemon/gather/test_memory_copy \
+	tests/unit/daemon/gather/test_asleep \
 	tests/unit/daemon/gather/test_memory_read \
 	tests/unit/daemon/record/test_procreader \
 	tests/unit/daemon/record/test_procs \
@@ -104,6 +105,8 @@ tests_unit_daemon_record_test_memory_LDADD = $(TEST_DAEMON_LIBS)
 
 tests_unit_daemon_gather_test_memory_copy_SOURCES = tests/unit/daemon/gather/test_memory_copy.c
 tests_unit_daemon_gather_test_memory_copy_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_gather_test_asleep_SOURCES = tests/unit/daemon/gather/test_asleep.c
+tests_unit_daemon_gather_test_asleep_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_gather_test_memory_read_SOURCES = tests/unit/daemon/gather/test_memory_read.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_gather_test_memory_read_LDADD = $(TEST_DAEMON_LIBS)
 

@@ -57,10 +57,8 @@ static struct json_object *report(const struct make_bundle *how, struct decode_s
 /* From FROM to TO, ns from the begin of the trace on. */
 static struct decode_slice span(uint64_t from, uint64_t to)
 {
-	return (struct decode_slice){.from = WORKER_TIME_BEGIN,
-				     .to = WORKER_TIME_BEGIN,
-				     .from_ns = from,
-				     .to_ns = to};
+	return (struct decode_slice){
+		.from = WORKER_TIME_BEGIN, .to = WORKER_TIME_BEGIN, .from_ns = from, .to_ns = to};
 }
 
 static uint64_t sum_of(struct json_object *o, const char *list, const char *key)
@@ -139,8 +137,8 @@ static void decode_run_spans_side_by_side_have_everything(void **state)
 
 static void decode_run_span_to_the_end_knows_states_and_who_ran_before(void **state)
 {
-	struct json_object *o = report(&halves, (struct decode_slice){.from = WORKER_TIME_TRIGGER,
-								     .from_ns = ALL / 8});
+	struct json_object *o = report(
+		&halves, (struct decode_slice){.from = WORKER_TIME_TRIGGER, .from_ns = ALL / 8});
 	size_t before = 0;
 
 	(void)state;

@@ -33,6 +33,7 @@ static struct world {
 	struct report r;
 	struct decode d;
 	struct replay replay;
+	struct decode_options options;
 	struct manifest m;
 	struct manifest_cpu cpus[2];
 	struct timeline_thread threads[N_THREADS];
@@ -52,6 +53,7 @@ static struct world {
 	struct gap gaps[4];
 	struct report_reach reach[2];
 	uint64_t calls[N_THREADS];
+	struct report_asleep asleep[N_THREADS];
 	const char *lock; /* the function at LOCK_AT */
 } * w;
 
@@ -136,7 +138,8 @@ static int set_up(void **state)
 	w->m.cpus = w->cpus;
 	w->m.n_cpus = 2;
 	w->m.n_images = 3;
-	w->m.perf_ns = NOW;
+	w->m.perf_ns = w->r.now = NOW;
+	w->r.options = &w->options;
 	w->cpus[1].stop_order = 1;
 	w->replay.clock = (struct tscmap){.known = true, .mult = 1};
 	w->replay.manifest = &w->m;
@@ -234,7 +237,7 @@ static void suspects_without_a_trigger_are_none_of_threads(void **state)
 {
 	(void)state;
 	set_threads(1);
-	w->m.perf_ns = MANIFEST_ABSENT;
+	w->r.now = MANIFEST_ABSENT;
 	w->states[0].kind = REPORT_STATE_RUNNABLE;
 	w->states[0].left = BEGIN;
 	assert_none();
@@ -367,6 +370,96 @@ static void suspects_deadlock_has_the_threads_that_wait_for_a_lock(void **state)
 	assert_int_equal(w->r.suspects[0].n_tids, 2);
 	assert_int_equal(w->r.suspects[0].tids[1], PID + 1);
 	assert_int_equal(w->r.suspects[0].since, NOW - 10 * MS);
+}
+
+/* What /proc told of THREAD behind the trigger: it waits for a lock that OWNER holds. */
+static void sleep_for(size_t thread, size_t owner)
+{
+	w->asleep[w->r.n_asleep++] = (struct report_asleep){.pid = PID,
+							    .tid = PID + (uint32_t)thread,
+							    .ns_tid = 1 + (uint32_t)thread,
+							    .call = FUTEX,
+							    .futex = 0x5000 + owner,
+							    .owner = 1 + (uint32_t)owner};
+	w->r.asleep = w->asleep;
+	w->r.states = w->states;
+}
+
+/* Threads 0, 1 and 2 wait for one another, and thread 3 runs. */
+static void make_cycle(void)
+{
+	w->r.n_suspects = w->r.n_asleep = 0;
+	set_threads(4);
+	for (size_t i = 0; i < 3; i++) {
+		w->states[i].again = false;
+		w->states[i].certain = true;
+		wait_for_lock(i, (20 + i) * MS);
+		sleep_for(i, (i + 1) % 3);
+	}
+	w->states[3].kind = REPORT_STATE_RUNNING;
+}
+
+static void suspects_deadlock_of_threads_that_hold_each_others_locks(void **state)
+{
+	(void)state;
+	make_cycle();
+	assert_only(SUSPECT_DEADLOCK);
+	assert_true(w->r.suspects[0].cycle);
+	assert_int_equal(w->r.suspects[0].n_tids, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(w->r.suspects[0].tids[i], PID + i);
+	assert_int_equal(w->r.suspects[0].since, NOW - 20 * MS);
+}
+
+static size_t suspects_of_cycle(void)
+{
+	size_t deadlocks = 0;
+
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	for (size_t i = 0; i < w->r.n_suspects; i++)
+		deadlocks += w->r.suspects[i].kind == SUSPECT_DEADLOCK;
+	return deadlocks;
+}
+
+static void suspects_deadlock_of_locks_that_may_have_changed_hands_is_none(void **state)
+{
+	(void)state;
+	make_cycle();
+	w->states[1].again = true; /* it had a CPU behind the trigger */
+	assert_int_equal(suspects_of_cycle(), 0);
+	make_cycle();
+	w->r.doubt_behind = true;
+	assert_int_equal(suspects_of_cycle(), 0);
+	w->r.doubt_behind = false;
+	make_cycle();
+	w->states[2].certain = false;
+	assert_int_equal(suspects_of_cycle(), 0);
+	make_cycle();
+	w->asleep[2].call = 1; /* not what the trace shows */
+	assert_int_equal(suspects_of_cycle(), 0);
+	make_cycle();
+	w->asleep[2].owner = 4; /* thread 3, which runs */
+	assert_int_equal(suspects_of_cycle(), 0);
+	make_cycle();
+	w->lock = "pthread_rwlock_wrlock"; /* has no owner there */
+	assert_int_equal(suspects_of_cycle(), 0);
+	w->lock = "pthread_mutex_lock";
+	make_cycle();
+	assert_int_equal(suspects_of_cycle(), 1);
+}
+
+static void suspects_lock_wait_names_who_holds_the_lock(void **state)
+{
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, 20 * MS);
+	sleep_for(0, 1);
+	sleep_for(1, 9);
+	w->asleep[1].call = 0; /* read(2) */
+	w->calls[1] = 0;
+	set_last(1, FLOW_SYSCALL);
+	assert_only(SUSPECT_LOCK_WAIT);
+	assert_ptr_equal(w->r.suspects[0].other, &w->threads[1]);
 }
 
 static void suspects_deadlock_too_short_is_the_wait_of_one(void **state)
@@ -625,7 +718,7 @@ static void retry(unsigned turns, uint64_t calls)
 	w->calls[0] = 230; /* clock_nanosleep */
 	w->states[0].left = w->counters[0].last_tsc = NOW - step + US;
 	set_last(0, FLOW_SYSCALL);
-	w->turns[1] = (struct turns_cpu){.list = w->shared, .n = turns + 1};
+	w->turns[1] = (struct turns_cpu){.cpu = 1, .list = w->shared, .n = turns + 1};
 	for (unsigned i = 0; i <= turns; i++) {
 		const uint64_t since = i == 0 ? BEGIN : NOW - step * (turns + 1 - i);
 
@@ -1299,6 +1392,9 @@ int main(void)
 		CASE(suspects_crash_with_a_last_stretch_is_none),
 		CASE(suspects_crash_with_a_thread_that_is_not_listed_is_none),
 		CASE(suspects_deadlock_has_the_threads_that_wait_for_a_lock),
+		CASE(suspects_deadlock_of_threads_that_hold_each_others_locks),
+		CASE(suspects_deadlock_of_locks_that_may_have_changed_hands_is_none),
+		CASE(suspects_lock_wait_names_who_holds_the_lock),
 		CASE(suspects_deadlock_too_short_is_the_wait_of_one),
 		CASE(suspects_deadlock_with_an_uncertain_thread_is_none),
 		CASE(suspects_deadlock_with_a_thread_that_is_not_listed_is_none),
