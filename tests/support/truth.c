@@ -99,6 +99,10 @@ static int define(struct truth_reader *r)
 		return -EBADMSG;
 	def.length = r->pos;
 	r->pos += def.n;
+	if (!get(r, &def.last_size, 1) || (size_t)(r->end - r->pos) < def.last_size)
+		return -EBADMSG;
+	def.last = r->pos;
+	r->pos += def.last_size;
 	result = make_room(r, id);
 	if (result == 0)
 		r->blocks[id] = def;

@@ -11,6 +11,8 @@ struct truth_block_def {
 	uint64_t ip;
 	uint16_t n;
 	const uint8_t *length; /* NULL: not defined */
+	const uint8_t *last;   /* bytes of the last instruction */
+	uint8_t last_size;     /* 0: they are not known */
 };
 
 struct truth_reader {

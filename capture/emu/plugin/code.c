@@ -126,7 +126,8 @@ static bool describe_last(struct code *c, const struct code_block *in, struct bl
 
 static struct block *compose(struct code *c, const struct code_block *in, bool *ret_known)
 {
-	struct block *b = calloc(1, sizeof(*b) + in->n);
+	uint8_t last_size = in->last_bytes ? in->length[in->n - 1] : 0;
+	struct block *b = calloc(1, sizeof(*b) + in->n + last_size);
 	uint64_t at = in->ip;
 
 	if (!b)
@@ -140,6 +141,9 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	b->target = at; /* unless the last instruction is a direct branch */
 	b->n = (uint16_t)in->n;
 	memcpy(b->length, in->length, in->n);
+	b->last_size = last_size;
+	if (last_size > 0)
+		memcpy(b->length + in->n, in->last_bytes, last_size);
 	*ret_known = describe_last(c, in, b);
 	return b;
 }
@@ -152,7 +156,8 @@ static bool is_handler(const struct code *c, uint64_t ip)
 	return false;
 }
 
-/* Returns the block of the table that equals B, and frees B; or adds B to the table. */
+/* Returns the block of the table that equals B, and frees B; or adds B to the table. The bytes of
+ * equal blocks may differ, but their last instructions branch in the same way. */
 static struct block *intern(struct code *c, struct block *b)
 {
 	struct block **bucket = bucket_of(c, b->ip);

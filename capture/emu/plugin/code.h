@@ -41,7 +41,8 @@ struct block {
 	uint8_t flags;	 /* BLOCK_*; other threads change them under the table's lock */
 	uint32_t number; /* blocks are numbered from 0 */
 	struct block *chain;
-	uint8_t length[]; /* of each instruction */
+	uint8_t last_size; /* of the last instruction's bytes; 0: they are not known */
+	uint8_t length[];  /* of each instruction; behind them, the bytes of the last one */
 };
 
 struct code; /* all blocks of a process */

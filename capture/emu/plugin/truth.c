@@ -209,6 +209,8 @@ static void define(struct truth *t, const struct block *b)
 	put(t, &b->ip, 8);
 	put(t, &b->n, 2);
 	put(t, b->length, b->n);
+	put(t, &b->last_size, 1);
+	put(t, b->length + b->n, b->last_size);
 }
 
 void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned int n)

@@ -11,8 +11,9 @@
  * byte, lowest first, bit 7: more follow) V:
  *   V >= TRUTH_FIRST_ID: block V executed completely
  *   TRUTH_END      the file ends here (zeros fill the rest)
- *   TRUTH_BLOCK    varint id, u64 ip, u16 n, n bytes: lengths of the instructions. Precedes the
- *                  first use of the id; an id that is in use gets a new meaning (after an exec)
+ *   TRUTH_BLOCK    varint id, u64 ip, u16 n, n bytes: lengths of the instructions, u8 m, m bytes:
+ *                  the last instruction (m 0: not known; then it is no branch). Precedes the first
+ *                  use of the id; an id that is in use gets a new meaning (after an exec)
  *   TRUTH_AGAIN    varint count: the last block executed COUNT more times
  *   TRUTH_PARTIAL  varint id, u16 n: only the first N instructions of that block executed
  *   TRUTH_PSB      u64 tsc, u64 aux_pos, u8 1: a PSB with a FUP begins at this byte of the CPU's
@@ -40,7 +41,7 @@
 
 #include "capture/emu/plugin/code.h"
 
-#define TRUTH_MAGIC "PTTRUTH2"
+#define TRUTH_MAGIC "PTTRUTH3"
 
 enum truth_item {
 	TRUTH_END = 0,

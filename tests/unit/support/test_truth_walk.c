@@ -18,7 +18,7 @@
 #include "capture/emu/plugin/truth.h"
 #include "proto/base.h"
 
-#define BLOCK(id, ip) TRUTH_BLOCK, id, ip, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 3
+#define BLOCK(id, ip) TRUTH_BLOCK, id, ip, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 3, 2, 0x66, 0x90
 #define U64(v)	      (v) & 0xff, (v) >> 8 & 0xff, 0, 0, 0, 0, 0, 0
 #define ENTER(cpu, t) TRUTH_ENTER, cpu, 0, 0, 0, U64(t), U64(0)
 #define PSB(t)	      TRUTH_PSB, U64(t), U64(0), 1
@@ -157,7 +157,8 @@ static void truth_walk_damaged_file_is_refused(void **state)
 		{"12.12", {BLOCK(17, 1), 16}},			 /* not defined, a higher one is */
 		{"12.12", {15}},				 /* no such item */
 		{"12.12", {BLOCK(16, 1), TRUTH_PARTIAL, 16, 3}}, /* more than it has */
-		{"12.12", {TRUTH_BLOCK, 16, U64(0), 255, 255, 1}}, /* lengths beyond the end */
+		{"12.12", {TRUTH_BLOCK, 16, U64(0), 255, 255, 1}},  /* lengths beyond the end */
+		{"12.12", {TRUTH_BLOCK, 16, U64(0), 1, 0, 1, 255}}, /* so is an instruction */
 	};
 
 	(void)state;
