@@ -291,6 +291,18 @@ static void end_gap(struct calltree *c, struct calltree_thread *t, uint64_t unti
 	t->gap.open = false;
 }
 
+/* When the thread leaves user code next at the earliest, behind ITEM of S. 0: S does not show it.
+ */
+static uint64_t next_leaving(const struct calltree *c, const struct replay_stretch *s,
+			     const struct flow_item *item)
+{
+	for (const struct flow_item *i = item + 1; i < s->items + s->n_items; i++)
+		if (i->kind == FLOW_SYSCALL || i->kind == FLOW_DISABLE || i->kind == FLOW_ASYNC ||
+		    i->kind == FLOW_FAR || i->kind == FLOW_GAP || i->kind == FLOW_ENABLE)
+			return stream_time_when(&c->time, s->cpu, i->tsc_lo, i->tsc_hi).lo;
+	return 0;
+}
+
 static int on_before(void *userdata, struct tally_counters *counters,
 		     const struct replay_stretch *s, const struct flow_item *item)
 {
@@ -309,6 +321,9 @@ static int on_before(void *userdata, struct tally_counters *counters,
 	c->now_lo = item->tsc_lo;
 	c->now_hi = item->tsc_hi;
 	calltree_edges_until(c, t, c->now.lo);
+	/* An item of its own, in no walk. */
+	if (item->kind == FLOW_ENABLE && t->edge != CALLTREE_NONE)
+		calltree_edges_back(c, t, c->now.hi, next_leaving(c, s, item));
 	if (t->dropped > 0 && depth(t) == 0)
 		end_dropped(c, t, CALLSTREAM_SWAPPED, when_of(c, t));
 	if (t->gap.open && item->kind != FLOW_GAP)

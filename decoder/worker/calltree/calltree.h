@@ -18,6 +18,9 @@
  * - Where the kernel is not traced, the time between TIP.PGD and TIP.PGE is a frame without a
  *   function: a system call, or an interrupt.
  * - A gap of a thread is cut where the thread leaves the CPU, and goes on when the thread is back.
+ * - A thread executes nothing while it has no CPU, and leaves the CPU only in the kernel: a line of
+ *   the sideband that lies within the intervals of branches stands in the last visit to the kernel
+ *   that it can belong to.
  * - Times are the trace's intervals, converted with the clock of their CPU. A line is never earlier
  *   than the line before it of the same thread: what order tells, narrows intervals.
  * - Inlined functions (with lines; from DWARF) have frames around the calls that are made in them,

@@ -3,7 +3,10 @@
  *
  * The edges of all threads lie in one list in order of time, and those of each thread are chained.
  * A thread's edges are written between its calls, and the edges of others when a turn begins that
- * is no earlier.
+ * is no earlier. A thread that blocks and is the next one on its CPU again has no turn that begins
+ * there with code of its own; its branches have intervals of time, which may hold the edges. User
+ * code executes on a CPU, and a thread leaves its CPU only in the kernel: that puts the edges into
+ * the last visit to the kernel in which they can have been.
  */
 #include "decoder/worker/calltree/calltree_private.h"
 
@@ -43,6 +46,22 @@ void calltree_edges_on(struct calltree *c, struct calltree_thread *t)
 {
 	while (!t->on && t->edge != CALLTREE_NONE)
 		write_edge(c, &c->edges[t->edge]);
+}
+
+void calltree_edges_back(struct calltree *c, struct calltree_thread *t, uint64_t hi, uint64_t next)
+{
+	while (t->edge != CALLTREE_NONE) {
+		struct calltree_edge *e = &c->edges[t->edge];
+		const struct calltree_edge *on = e;
+
+		if (t->on && (e->on || e->time >= next || e->next == CALLTREE_NONE))
+			return;
+		if (t->on)
+			on = &c->edges[e->next];
+		if (!on->on || on->time > hi)
+			return;
+		write_edge(c, e);
+	}
 }
 
 void calltree_edges_all(struct calltree *c, uint64_t time)

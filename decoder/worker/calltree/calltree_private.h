@@ -124,5 +124,8 @@ int calltree_edges_load(struct calltree *c);
 void calltree_edges_until(struct calltree *c, struct calltree_thread *t, uint64_t time);
 /* T executes: if it has no CPU yet, writes its edges up to where it gets one. */
 void calltree_edges_on(struct calltree *c, struct calltree_thread *t);
+/* T leaves the kernel, at HI at the latest, and does not enter the kernel again before NEXT (0: not
+ * known). Writes that it left the CPU and got it back, if that can only have been before. */
+void calltree_edges_back(struct calltree *c, struct calltree_thread *t, uint64_t hi, uint64_t next);
 /* Writes the edges of all threads up to TIME. */
 void calltree_edges_all(struct calltree *c, uint64_t time);

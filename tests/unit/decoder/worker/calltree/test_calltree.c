@@ -83,10 +83,20 @@ static struct flow_item branch(enum flow_kind kind, uint64_t from, uint64_t to)
 	return (struct flow_item){.kind = kind, .start = from, .from = from, .to = to, .insns = 1};
 }
 
-static void feed(struct fixture *f, const struct flow_item *items, size_t n)
+static void feed_timed(struct fixture *f, const struct flow_item *items, size_t n)
 {
 	const struct flow_gap gap = {.fault = FAULT_OVERFLOW};
 	struct replay_stretch s = f->stretch;
+
+	s.items = items;
+	s.n_items = n;
+	s.gaps = &gap;
+	s.n_gaps = 1;
+	assert_int_equal(calltree_stretch(f->calls, &s), 0);
+}
+
+static void feed(struct fixture *f, const struct flow_item *items, size_t n)
+{
 	struct flow_item timed[64];
 
 	assert_true(n <= ARRAY_SIZE(timed));
@@ -94,11 +104,7 @@ static void feed(struct fixture *f, const struct flow_item *items, size_t n)
 		timed[i] = items[i];
 		timed[i].tsc_lo = timed[i].tsc_hi = f->tsc++;
 	}
-	s.items = timed;
-	s.n_items = n;
-	s.gaps = &gap;
-	s.n_gaps = 1;
-	assert_int_equal(calltree_stretch(f->calls, &s), 0);
+	feed_timed(f, timed, n);
 }
 
 /* Frames of STREAM as one text: "main:call(" where main begins by a call, ")return" where the
@@ -248,6 +254,68 @@ static void calltree_stretch_syscall_is_a_frame_of_the_kernel(void **state)
 	      ENABLE(MAIN), CALL(MAIN, LEAF), SYSCALL(LEAF), ENABLE(LEAF + 2),
 	      RET(LEAF + 2, MAIN + 5), ASYNC_STOP(MAIN + 5), ENABLE(MAIN + 5),
 	      JUMP(MAIN + 5, MAIN + 6));
+}
+
+/* The kinds of the lines of STREAM that lie in the life of a thread, and "b" for the kernel. */
+static void kinds_of(char *stream, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (char *line = strtok(stream, "\n"); line; line = strtok(NULL, "\n")) {
+		struct callstream_item item;
+
+		assert_int_equal(callstream_parse(line, &item), 0);
+		assert_true(n + 1 < size);
+		if (item.thread != 1 || item.kind == CALLSTREAM_THREAD)
+			continue;
+		ret[n++] = *line;
+		if (item.begin == CALLSTREAM_SYSCALL)
+			ret[n - 1] = 'b';
+	}
+	ret[n] = '\0';
+}
+
+static struct flow_item at(struct flow_item item, uint64_t lo, uint64_t hi)
+{
+	item.tsc_lo = MAKE_TSC + lo;
+	item.tsc_hi = MAKE_TSC + hi;
+	return item;
+}
+
+/* The thread leaves the CPU at 1750 and is back at 3800, within its first system call. That call
+ * ends from LO to 3900, and the second one, at 4100, is no place for the switch. */
+static void check_switch(uint64_t lo)
+{
+	const struct flow_item items[] = {
+		at(ENABLE(MAIN), 100, 100),
+		at(SYSCALL(MAIN), 1500, 1500),
+		at(ENABLE(MAIN + 2), lo, 3900),
+		at(CALL(MAIN + 2, LEAF), lo, 3900),
+		at(RET(LEAF + 2, MAIN + 6), lo, 3900),
+		at(SYSCALL(MAIN + 6), 4100, 4100),
+		at(ENABLE(MAIN + 6), 4200, 4200),
+	};
+	struct fixture f;
+	char got[64], *stream;
+
+	begin(&f, &(struct make_bundle){.rounds = 6, .rounds_per_turn = 2});
+	feed_timed(&f, items, ARRAY_SIZE(items));
+	stream = end(&f);
+	kinds_of(stream, got, sizeof(got));
+	assert_string_equal(got, "RBbSREBEbESE");
+	free(stream);
+}
+
+static void calltree_stretch_nothing_is_executed_off_the_cpu(void **state)
+{
+	(void)state;
+	check_switch(1760);
+}
+
+static void calltree_stretch_thread_leaves_the_cpu_in_the_kernel(void **state)
+{
+	(void)state;
+	check_switch(1600);
 }
 
 /* swapcontext: the function returns on another stack. */
@@ -426,6 +494,8 @@ int main(void)
 		cmocka_unit_test(calltree_stretch_return_behind_outer_call_unwinds),
 		cmocka_unit_test(calltree_stretch_signal_handler_has_its_frame),
 		cmocka_unit_test(calltree_stretch_syscall_is_a_frame_of_the_kernel),
+		cmocka_unit_test(calltree_stretch_nothing_is_executed_off_the_cpu),
+		cmocka_unit_test(calltree_stretch_thread_leaves_the_cpu_in_the_kernel),
 		cmocka_unit_test(calltree_stretch_coroutine_drops_the_stack),
 		cmocka_unit_test(calltree_stretch_return_below_first_frame_finds_the_caller),
 		cmocka_unit_test(calltree_stretch_behind_gap_frames_are_found_again),
