@@ -30,6 +30,8 @@
  *   execution jumps back, or together with the function when that returns. A jump into the middle
  *   of a function further out (longjmp, an exception) ends all that was called in between.
  * - An interrupt in front of a called function's first instruction interrupts that function.
+ * - A recursive function may go on in a part that lies apart in each instance: a jump to the part
+ *   unwinds nothing if another instance of the same function has jumped there.
  * - A function is active while it has an instance. Its total is the thread's counters over that
  *   time; recursion counts once.
  * - The duration of a call is that of its instance, by the instants of its first and its last

@@ -157,10 +157,19 @@ static int push(struct tally *t, struct tally_counters *counters, struct calls_f
 	return r < 0 ? r : 0;
 }
 
-/* How many instances end if execution jumps back into FUNCTION. 0: it is not to be found.
+/* Whether FUNCTION jumped to the instance around frame number I. */
+static bool jumped_from(const struct calls *calls, size_t i, uint32_t function)
+{
+	return i + 1 < calls_depth(calls) && calls_at(calls, i + 1)->from == CALLS_JUMP &&
+	       calls_at(calls, i + 1)->function == function;
+}
+
+/* How many instances end if RUNNING jumps back into FUNCTION. 0: it is not to be found.
  * *RET_JUMPS: how many jumps led from the function that was called last to the running one. ENTRY:
- * only these jumps count, since a function may be entered again and again. */
-static size_t find_again(const struct calls *calls, uint32_t function, bool entry,
+ * only these jumps count, since a function may be entered again and again. An instance that another
+ * instance of RUNNING jumped to is not meant: a recursive function goes on in a part that lies
+ * apart. */
+static size_t find_again(const struct calls *calls, uint32_t running, uint32_t function, bool entry,
 			 size_t *ret_jumps)
 {
 	size_t depth = MIN_OF(calls_depth(calls), (size_t)MAX_AGAIN), jumps = 0;
@@ -171,13 +180,14 @@ static size_t find_again(const struct calls *calls, uint32_t function, bool entr
 	*ret_jumps = jumps;
 	for (size_t i = jumps; i < depth && !entry; i++)
 		if (calls_at(calls, i)->function == function)
-			return i + 1;
+			return jumped_from(calls, i, running) ? 0 : i + 1;
 	return 0;
 }
 
 int tally_jump(struct tally *t, struct tally_counters *counters, uint32_t function, bool entry)
 {
-	size_t jumps = 0, pops = find_again(&counters->calls, function, entry, &jumps);
+	size_t jumps = 0,
+	       pops = find_again(&counters->calls, counters->function, function, entry, &jumps);
 	int r = 0;
 
 	if (pops > 0) {

@@ -207,6 +207,16 @@ static void calltree_stretch_part_that_lies_apart_ends_with_the_jump_back(void *
 }
 
 /* longjmp and the unwinder of exceptions both jump into the middle of a function further out. */
+/* Each instance of a recursive function goes on in the part. */
+static void calltree_stretch_part_that_lies_apart_may_recurse(void **state)
+{
+	(void)state;
+	CHECK("main:found(leaf:call(tail:jump(leaf:call(tail:jump()return )left )return )left )open ",
+	      ENABLE(MAIN), CALL(MAIN, LEAF), JUMP(LEAF, TAIL + 2), CALL(TAIL + 2, LEAF),
+	      JUMP(LEAF, TAIL + 2), RET(TAIL + 2, TAIL + 4), RET(TAIL + 4, MAIN + 5),
+	      JUMP(MAIN + 5, MAIN + 6));
+}
+
 static void calltree_stretch_longjmp_unwinds(void **state)
 {
 	(void)state;
@@ -489,6 +499,7 @@ int main(void)
 		cmocka_unit_test(calltree_stretch_tail_call_ends_with_its_caller),
 		cmocka_unit_test(calltree_stretch_plt_entry_is_around_its_function),
 		cmocka_unit_test(calltree_stretch_part_that_lies_apart_ends_with_the_jump_back),
+		cmocka_unit_test(calltree_stretch_part_that_lies_apart_may_recurse),
 		cmocka_unit_test(calltree_stretch_longjmp_unwinds),
 		cmocka_unit_test(calltree_stretch_exception_unwinds_through_jumps),
 		cmocka_unit_test(calltree_stretch_return_behind_outer_call_unwinds),
