@@ -70,7 +70,7 @@ enum callstream_end {
 	CALLSTREAM_UNWOUND, /* longjmp, an exception, an aborted transaction, an exec */
 	CALLSTREAM_SWAPPED, /* the thread went to another stack (coroutines); the frame was dropped
 			     */
-	CALLSTREAM_LOST,    /* at a gap */
+	CALLSTREAM_LOST,    /* at a gap, or in a turn before a CPU's trace begins */
 	CALLSTREAM_OPEN,    /* it was still there at the end */
 	CALLSTREAM_ENDS_N
 };

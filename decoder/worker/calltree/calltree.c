@@ -460,6 +460,10 @@ int calltree_stretch(struct calltree *c, const struct replay_stretch *s)
 		return r;
 	if (!s->goes_on) {
 		settle_cpu(c, s->cpu, 0);
+		/* What is lost ends before the thread is on a CPU again. */
+		r = tally_unseen(c->tally, counters, s);
+		if (r < 0)
+			return r;
 		write_edges(c, s);
 	}
 	c->now = when_of_item(c, s, &s->items[0]);

@@ -346,6 +346,36 @@ static int count_any(struct tally *t, struct tally_counters *counters,
 	return t->watch ? count_watched(t, counters, s, item) : count_item(t, counters, s, item);
 }
 
+static bool ran_unseen(const struct tally *t, const struct tally_counters *counters,
+		       const struct replay_stretch *s)
+{
+	const struct replay *r = t->functions.replay;
+	const struct flow_item *item = s->items;
+	uint64_t tsc, time, since;
+
+	if (!s->thread || s->goes_on || s->n_items == 0 || item->kind == FLOW_STEPS ||
+	    counters->last_tsc == 0)
+		return false;
+	tsc = item->tsc_hi == UINT64_MAX ? item->tsc_lo : item->tsc_hi;
+	time = tscmap_ns(&r->clocks[s->cpu], tsc);
+	since = tscmap_ns(&r->clocks[counters->cpu], counters->last_tsc);
+	return tsc != 0 && time != MANIFEST_ABSENT && since != MANIFEST_ABSENT &&
+	       turns_untraced(&r->turns, s->cpu, time, s->thread, since);
+}
+
+int tally_unseen(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s)
+{
+	int r;
+
+	if (!ran_unseen(t, counters, s))
+		return 0;
+	switch_to(t, counters);
+	r = tally_forget(t, counters, TALLY_LOST);
+	/* The thread went on elsewhere than where it was seen last; no signal did that. */
+	counters->calls.stopped = false;
+	return r;
+}
+
 int tally_stretch(struct tally *t, const struct replay_stretch *s)
 {
 	const struct space *space = t->functions.replay->contexts.list[s->context].space;
@@ -362,6 +392,8 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 		/* The new program begins elsewhere than at execve; no signal did that. */
 		counters->calls.stopped = false;
 	}
+	if (r == 0)
+		r = tally_unseen(t, counters, s);
 	counters->space = space;
 	counters->context = s->context;
 	counters->calls.kernel_start =

@@ -30,6 +30,8 @@
  *   execution jumps back, or together with the function when that returns. A jump into the middle
  *   of a function further out (longjmp, an exception) ends all that was called in between.
  * - An interrupt in front of a called function's first instruction interrupts that function.
+ * - Traces of CPUs begin at different times. What a thread did on a CPU before that CPU's trace
+ *   begins is not known: the instances that the thread had before on another CPU are lost.
  * - A recursive function may go on in a part that lies apart in each instance: a jump to the part
  *   unwinds nothing if another instance of the same function has jumped there.
  * - A function is active while it has an instance. Its total is the thread's counters over that
@@ -124,7 +126,7 @@ enum tally_end {
 	TALLY_LEFT,    /* execution jumped back, or it ended together with one around it */
 	TALLY_UNWOUND, /* one around it goes on, or the program ended */
 	TALLY_SWAPPED, /* execution went to another stack */
-	TALLY_LOST,    /* at a gap */
+	TALLY_LOST,    /* at a gap, or in a turn before a CPU's trace begins */
 };
 
 /* How an instance began. */
@@ -181,6 +183,10 @@ struct tally {
 /* REPLAY is borrowed. 0 or -ENOMEM. */
 int tally_init(struct tally *t, const struct replay *replay);
 void tally_done(struct tally *t);
+/* If the thread of S executed since it was seen last, on a CPU whose trace begins later: nobody
+ * knows its stack any more, and its instances are lost. tally_stretch() does the same. 0 or
+ * -ENOMEM. */
+int tally_unseen(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s);
 /* Counts a stretch, and adds what its walks executed to the statistics of the flow. 0 or -ENOMEM.
  */
 int tally_stretch(struct tally *t, const struct replay_stretch *s);

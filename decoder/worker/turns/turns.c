@@ -330,6 +330,32 @@ void turns_forget(struct turns *t, size_t cpu)
 	forget_from(&t->cpus[cpu], 0);
 }
 
+bool turns_untraced(const struct turns *t, size_t index, uint64_t time,
+		    const struct timeline_thread *thread, uint64_t since)
+{
+	const struct turns_cpu *cpu = &t->cpus[index];
+	const struct turns_turn *turn;
+	size_t at = turns_at(cpu, time);
+
+	assert(index < t->n_cpus);
+	/* No time is known of this trace. */
+	if (cpu->n == 0 || cpu->begin == UINT64_MAX)
+		return false;
+	turn = &cpu->list[at];
+	while (at > 0 && turn->thread != thread && turn->since > since)
+		turn = &cpu->list[--at];
+	/* The turn of SINCE began no later. */
+	while (turn->thread == thread && turn->since > since) {
+		if (cpu->begin > turn->since)
+			return true;
+		if (turn->before == TURNS_NONE)
+			return false;
+		cpu = &t->cpus[turn->before_cpu];
+		turn = &cpu->list[turn->before];
+	}
+	return false;
+}
+
 uint32_t turns_now(const struct turns_state *state)
 {
 	for (size_t i = 1; i < state->n; i++)

@@ -134,6 +134,12 @@ void turns_forget(struct turns *t, size_t cpu);
 /* The last turn of CPU that began at or before TIME; else the first turn. */
 size_t turns_at(const struct turns_cpu *cpu, uint64_t time);
 
+/* Whether THREAD, which executes on CPU number INDEX at TIME, had a turn since SINCE (perf ns) that
+ * the trace of its CPU shows not at all, or not from its beginning, because the trace begins later.
+ */
+bool turns_untraced(const struct turns *t, size_t index, uint64_t time,
+		    const struct timeline_thread *thread, uint64_t since);
+
 /* A stretch, as its packets show it. Intervals are wide enough for all rounding. */
 struct turns_stretch {
 	uint64_t enter_lo, enter_hi, leave_lo, leave_hi; /* perf ns */

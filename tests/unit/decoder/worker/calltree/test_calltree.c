@@ -328,6 +328,35 @@ static void calltree_stretch_thread_leaves_the_cpu_in_the_kernel(void **state)
 	check_switch(1600);
 }
 
+/* The trace of the CPU begins at 5000, as if it were another CPU than that of the first items: the
+ * thread ran there from 3800 on, and nobody knows what it did. */
+static void calltree_stretch_behind_unseen_turn_frames_are_found_again(void **state)
+{
+	const struct flow_item before[] = {at(ENABLE(MAIN), 100, 100),
+					   at(CALL(MAIN, LEAF), 200, 200),
+					   at(SYSCALL(LEAF + 2), 1500, 1500)};
+	const struct flow_item behind[] = {at(ENABLE(TAIL), 8000, 8000),
+					   at(SYSCALL(TAIL + 2), 8100, 8100)};
+	struct fixture f;
+	char got[256], *stream, *copy;
+
+	(void)state;
+	begin(&f, &(struct make_bundle){.rounds = 12, .rounds_per_turn = 2});
+	f.replay->turns.cpus[0].begin = MAKE_TSC + 5000;
+	feed_timed(&f, before, ARRAY_SIZE(before));
+	feed_timed(&f, behind, ARRAY_SIZE(behind));
+	stream = end(&f);
+	copy = strdup(stream);
+	assert_non_null(copy);
+	kinds_of(stream, got, sizeof(got));
+	assert_string_equal(got, "RBBbEEESRSRBbSREE");
+	frames_of(copy, got, sizeof(got));
+	assert_string_equal(got, "main:found(leaf:call(-:syscall()lost )lost )lost "
+				 "tail:found(-:syscall()open )open ");
+	free(stream);
+	free(copy);
+}
+
 /* swapcontext: the function returns on another stack. */
 static void calltree_stretch_coroutine_drops_the_stack(void **state)
 {
@@ -507,6 +536,7 @@ int main(void)
 		cmocka_unit_test(calltree_stretch_syscall_is_a_frame_of_the_kernel),
 		cmocka_unit_test(calltree_stretch_nothing_is_executed_off_the_cpu),
 		cmocka_unit_test(calltree_stretch_thread_leaves_the_cpu_in_the_kernel),
+		cmocka_unit_test(calltree_stretch_behind_unseen_turn_frames_are_found_again),
 		cmocka_unit_test(calltree_stretch_coroutine_drops_the_stack),
 		cmocka_unit_test(calltree_stretch_return_below_first_frame_finds_the_caller),
 		cmocka_unit_test(calltree_stretch_behind_gap_frames_are_found_again),
