@@ -15,6 +15,7 @@ PTSNAPCTL = f"{BUILD}/ctl/ptsnapctl"
 TRUTH = f"{BUILD}/tests/support/truth_window"
 SUBSET = f"{BUILD}/tests/support/truth_subset"
 TIMES = f"{BUILD}/tests/support/truth_times"
+CALLS = f"{BUILD}/tests/support/truth_calls"
 LIBIPT = f"{BUILD}/tests/oracle/bundle_ipt"
 GUESTS = f"{BUILD}/tests/support"
 

@@ -1,6 +1,7 @@
 # Programs that tests run; none of them is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
-	tests/support/truth_subset tests/support/truth_owners tests/support/truth_times tests/support/emu_run \
+	tests/support/truth_subset tests/support/truth_owners tests/support/truth_times \
+	tests/support/truth_calls tests/support/emu_run \
 	tests/support/fuse_file tests/support/fake_systemd
 tests_support_fake_systemd_SOURCES = tests/support/fake_systemd.c
 tests_support_fake_systemd_LDADD = $(SYSTEMD_LIBS)
@@ -21,6 +22,11 @@ tests_support_truth_subset_SOURCES = tests/support/truth_subset.c $(TRUTH_SOURCE
 tests_support_truth_subset_LDADD =
 tests_support_truth_times_SOURCES = tests/support/truth_times.c $(TRUTH_SOURCES)
 tests_support_truth_times_LDADD =
+tests_support_truth_calls_SOURCES = tests/support/truth_calls.c tests/support/truth_clock.h \
+	tests/support/truth_offs.c tests/support/truth_offs.h \
+	tests/support/truth_stack.c tests/support/truth_stack.h \
+	tests/support/call_lines.c tests/support/call_lines.h $(TRUTH_SOURCES)
+tests_support_truth_calls_LDADD = proto/libptproto.a $(ZYDIS_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset \
 	tests/unit/support/test_child

@@ -1,6 +1,6 @@
-SYSTEM_TESTS += tests/scenario/calls.tap tests/scenario/changing.tap tests/scenario/exact.tap tests/scenario/images.tap tests/scenario/jit.tap tests/scenario/machine.tap \
+SYSTEM_TESTS += tests/scenario/call_truth.tap tests/scenario/calls.tap tests/scenario/changing.tap tests/scenario/exact.tap tests/scenario/images.tap tests/scenario/jit.tap tests/scenario/machine.tap \
 	tests/scenario/incidents.tap tests/scenario/minutes.tap tests/scenario/owners.tap tests/scenario/shifted.tap tests/scenario/skim.tap tests/scenario/source.tap tests/scenario/times.tap
-EXTRA_DIST += tests/scenario/calls.py tests/scenario/changing.py tests/scenario/common.py tests/scenario/exact.py tests/scenario/images.py tests/scenario/jit.py tests/scenario/machine.py \
+EXTRA_DIST += tests/scenario/call_truth.py tests/scenario/calls.py tests/scenario/changing.py tests/scenario/common.py tests/scenario/exact.py tests/scenario/images.py tests/scenario/jit.py tests/scenario/machine.py \
 	tests/scenario/incidents.py tests/scenario/minutes.py tests/scenario/owners.py tests/scenario/shifted.py tests/scenario/skim.py tests/scenario/source.py tests/scenario/times.py tests/support/cut_bundle.py tests/support/shift_bundle.py
 
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
