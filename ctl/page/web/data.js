@@ -95,10 +95,12 @@ export function fromBase64(text) {
 
 /** The text of the block to the bytes of its records. */
 export async function unpack(text) {
-	const stream = new Blob([fromBase64(text)]).stream();
+	const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
 
-	return new Uint8Array(
-		await new Response(stream.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
+	// What is wrong with the data is told by the reader.
+	writer.write(fromBase64(text)).catch(() => {});
+	writer.close().catch(() => {});
+	return new Uint8Array(await new Response(readable).arrayBuffer());
 }
 
 class Reader {

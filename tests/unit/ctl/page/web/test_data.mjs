@@ -133,3 +133,10 @@ test("parse_cpu_number_beyond_16_bits_is_kept", () => {
 
 	assert.equal(threads[0].frames.cpu[0], 65543);
 });
+
+test("unpack_refuses_what_is_cut_off_or_no_zlib", async () => {
+	const text = deflateSync(Buffer.from("x".repeat(100000))).toString("base64");
+
+	await assert.rejects(unpack(text.slice(0, 40)));
+	await assert.rejects(unpack("AAAA"));
+});
