@@ -78,6 +78,22 @@ const CASES = {
 		assert.match(await browser.text("suspects-info"), /^Nobody looked/);
 		assert.equal(await browser.get('document.querySelectorAll("script").length'), 1);
 	},
+	async "the head is one line, and each colour of the legend is one"() {
+		for (const width of [1280, 1920]) {
+			await browser.send("Emulation.setDeviceMetricsOverride", { width, height: 900, deviceScaleFactor: 1, mobile: false });
+			await browser.until(`innerWidth === ${width} && document.getElementById("overview").width === ${width}`);
+			const [height, right, over] = await browser.get(`(() => { const h = document.querySelector("header"), t = document.getElementById("theme");
+				return [h.clientHeight, t.getBoundingClientRect().right, document.documentElement.scrollWidth]; })()`);
+
+			assert.ok(height < 45 && right <= width && over === width, `${height} ${right} ${over} of ${width}`);
+		}
+		assert.equal(await browser.get(`(() => { const all = [...document.querySelectorAll("#legend .swatch")].map((s) => {
+			const { backgroundColor, backgroundImage, borderLeft } = getComputedStyle(s); return backgroundColor + backgroundImage + borderLeft; });
+			return new Set(all).size === all.length && all.length > 9 && !all.some((s) => s.startsWith("rgba(0, 0, 0, 0)none")); })()`), true);
+	},
+	async "before a call is chosen, the moment is that of the trigger"() {
+		await browser.until(`${fact("moment")} === "the trigger"`);
+	},
 	async "keys zoom and move"() {
 		const whole = await browser.get(RANGE), zoomed = await press("w", RANGE);
 

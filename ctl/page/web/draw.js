@@ -4,6 +4,7 @@
 // pixels of one image, written here line by line; texts and hatching are drawn on top of the image.
 
 import { FOUND, LOST } from "./data.js";
+import { fit } from "./text.js";
 import { DIM } from "./view.js";
 
 export const ROW = 16;
@@ -73,19 +74,22 @@ export class Painter {
 		return search.active && !search.functions[func] ? DIM : this.trace.hues[func];
 	}
 
-	/** TEXT within [left, right), shortened; nothing where less than 3 letters fit. */
-	label(text, left, right, y, color = this.colors.text) {
+	/** TEXT within [left, right), shortened in front of its end KEEP; nothing where less than 3 letters fit. */
+	label(text, left, right, y, color = this.colors.text, keep = "") {
 		const room = Math.floor((right - left - 6) / Painter.charWidth);
 
 		if (room < 3)
 			return;
+		const fitted = fit(text, keep, room);
+
 		this.ctx.fillStyle = color;
-		this.ctx.fillText(text.length <= room ? text : text.slice(0, room - 1) + "\u2026", left + 3, y);
+		// Letters that may be wider than a place are squeezed.
+		this.ctx.fillText(fitted, left + 3, y, /[^\0-\u04ff\u2026]/.test(fitted) ? right - left - 6 : undefined);
 	}
 
 	/** A text within the room, when the boxes are there. */
-	labelLater(text, x0, x1, y, color) {
-		this.later.push(() => this.label(text, Math.max(x0, this.left), Math.min(x1, this.right), y, color));
+	labelLater(text, x0, x1, y, color, keep) {
+		this.later.push(() => this.label(text, Math.max(x0, this.left), Math.min(x1, this.right), y, color, keep));
 	}
 
 	/** Shows the boxes, and what lies over them. */
@@ -158,23 +162,21 @@ export class Painter {
 			this.ctx.fillRect(x1 - 2.5, y, 2, ROW - 1);
 	}
 
-	/** The pixels of the spans of ROW, 0 where there is none. paint(index) gives { color, text, hatch }
-	 * with a name of Colors, or a number as of Colors.pixel(). Texts and hatching are for Y. */
+	/** The pixels of the spans of ROW, 0 where there is none. paint(index) gives { color, text, keep, cover }
+	 * with a name of Colors, or a number as of Colors.pixel(). COVER: "hatch" or a colour, over what is
+	 * there and its texts. Texts and covers are for Y. */
 	line(row, view, paint, y, height) {
-		const { ctx, colors, left, right, scale } = this, line = this.screen.line.fill(0);
+		const { colors, scale } = this, line = this.screen.line.fill(0);
 
 		row.draw(view.from, view.to, view.pixel / scale, (i) => {
 			const span = paint(i), x0 = view.x(row.start[i]), x1 = view.x(row.end[i]);
 
-			if (span.hatch && x1 - x0 > 4)
-				this.later.push(() => {
-					ctx.fillStyle = colors.hatch;
-					ctx.fillRect(Math.max(x0, left), y, Math.min(x1, right) - Math.max(x0, left), height);
-				});
+			if (span.cover && x1 - x0 > 4)
+				this.cover(span, x0, x1, y, height);
 			else
 				this.fill(line, x0, x1, colors.number(span.color));
-			if (span.text && x1 - x0 > 20)
-				this.labelLater(span.text, x0, x1, y + Math.min(height, ROW) / 2);
+			if (span.text && !span.cover && x1 - x0 > 20)
+				this.labelLater(span.text, x0, x1, y + Math.min(height, ROW) / 2, undefined, span.keep);
 		}, (first, behind, longest, cellStart) => {
 			const x = Math.max(Math.round((cellStart - view.from) / view.pixel * scale), 0);
 
@@ -182,6 +184,22 @@ export class Painter {
 				line[x] = colors.number(paint(longest).color);
 		});
 		return line;
+	}
+
+	// Hides what is below: a text there and the text of the cover would be one over the other.
+	cover({ cover, text }, from, to, y, height) {
+		const { ctx, colors } = this, x0 = Math.max(from, this.left), x1 = Math.min(to, this.right);
+		const width = text.length * Painter.charWidth + 6;
+
+		this.later.push(() => {
+			ctx.fillStyle = colors[cover];
+			ctx.fillRect(x0, y, x1 - x0, height);
+			if (x1 - x0 < width + 12)
+				return;
+			ctx.fillStyle = colors.back;
+			ctx.fillRect(x0, y, width, Math.min(height, ROW));
+			this.label(text, x0, x1, y + Math.min(height, ROW) / 2, colors.warn);
+		});
 	}
 
 	/** Spans of one colour each, over what is there. */

@@ -2,7 +2,7 @@
 
 import { Painter, ROW } from "./draw.js";
 import { flameTree } from "./stats.js";
-import { count, duration, share } from "./text.js";
+import { count, duration, plural, share } from "./text.js";
 import { fitCanvas } from "./view.js";
 
 /** Calls box(node, x0, x1, depth) for each node that is at least SMALLEST wide on [0, width). */
@@ -35,7 +35,7 @@ function pathText(node, trace) {
 
 	for (let n = node; n && n.func >= 0; n = n.parent)
 		names.unshift(trace.functions[n.func].name);
-	return names.length > 0 ? names.join(" \u203a ") : "everything";
+	return names.join(" \u203a ");
 }
 
 /** The flame graph of the app's scope. */
@@ -89,8 +89,12 @@ export class Flame {
 	}
 
 	tell(node) {
+		if (node.func < 0) {
+			this.info.textContent = `${this.title()}. A click on a box shows it as wide as everything.`;
+			return;
+		}
 		this.info.textContent = `${weightText(node.value, this.weight)} (${share(node.value, this.root.value)}), itself ${
-			weightText(Math.max(node.self, 0), this.weight)}, ${count(node.calls)} calls: ${pathText(node, this.app.trace)}`;
+			weightText(Math.max(node.self, 0), this.weight)}, ${plural(node.calls, "call")}: ${pathText(node, this.app.trace)}`;
 	}
 
 	at(x, y) {

@@ -1,7 +1,7 @@
 // Functions of the scope as a table: calls, times, and the distribution of their durations.
 
 import { averageWidth, BUCKETS, bucketStart, functionTable } from "./stats.js";
-import { count, duration, share } from "./text.js";
+import { count, duration, plural, share } from "./text.js";
 
 const BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588";
 const MAX_ROWS = 300;
@@ -34,6 +34,17 @@ export function spark(histogram, range) {
 		text += BARS[level];
 	}
 	return text;
+}
+
+/** The buckets of HISTOGRAM in words, one a line. */
+export function bucketsText(histogram) {
+	const lines = [];
+
+	histogram.forEach((n, b) => {
+		if (n > 0)
+			lines.push(`${plural(n, "call")} from ${duration(bucketStart(b))} to ${duration(bucketStart(b + 1))}`);
+	});
+	return lines.join("\n");
 }
 
 /** The buckets in use, of all rows. */
@@ -123,6 +134,8 @@ export class Functions {
 					cell.append(this.findButton(f, cell));
 				if (title === "self CPU")
 					cell.title = share(r.selfCpu, whole);
+				if (title === "durations")
+					cell.title = bucketsText(r.histogram);
 				if (title === "max" && r.slowest)
 					cell.replaceChildren(this.slowestButton(r));
 				tr.append(cell);

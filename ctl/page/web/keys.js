@@ -49,16 +49,43 @@ export function actionOf(event) {
 	return KEYS.find(([keys]) => keys.includes(event.key))?.[2];
 }
 
-/** Fills the element with the list of keys. */
-export function writeHelp(element) {
-	const rows = [...KEYS.map(([keys, words]) => [keys.map((k) => SHOWN[k] ?? k).join("  "), words]), ...MOUSE];
+/** What the colours and marks of the timeline mean: [class of the style sheet, words]. */
+export const LEGEND = [
+	["run", "the thread ran; in the overview: how many of the CPUs were in use"],
+	["wait", "the thread could have run, and had no CPU"],
+	["block", "the thread waited"],
+	["call", "a call; each function has its colour"],
+	["pale", "a call of a thread that was not on a CPU"],
+	["unseen-end", "begin or end of the call was not seen"],
+	["gap", "a gap: what happened meanwhile is not known"],
+	["dark", "dark time: the CPU was not traced"],
+	["trigger", "the trigger"],
+	["mark", "an event besides branches; point at it"],
+	["hit", "hits of the search"],
+];
 
-	element.replaceChildren(...rows.flatMap(([keys, words]) => {
-		const dt = document.createElement("dt"), dd = document.createElement("dd");
+function pair(term, words) {
+	const div = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
 
-		dt.textContent = keys;
-		dd.textContent = words;
-		return [dt, dd];
+	if (typeof term === "string")
+		dt.textContent = term;
+	else
+		dt.append(term);
+	dd.textContent = words;
+	div.append(dt, dd);
+	return div;
+}
+
+/** Fills the elements with the list of keys and with that of colours. */
+export function writeHelp(keys, legend) {
+	const rows = [...KEYS.map(([names, words]) => [names.map((k) => SHOWN[k] ?? k).join("  "), words]), ...MOUSE];
+
+	keys.replaceChildren(...rows.map(([names, words]) => pair(names, words)));
+	legend.replaceChildren(...LEGEND.map(([name, words]) => {
+		const swatch = document.createElement("div");
+
+		swatch.className = `swatch ${name}`;
+		return pair(swatch, words);
 	}));
 }
 

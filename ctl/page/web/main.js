@@ -76,13 +76,17 @@ class App {
 		return `${d >= 0 ? "+" : "-"}${exact(Math.abs(d))}`;
 	}
 
-	/** The moment that the first tab shows. */
+	/** The moment that the first tab shows: the chosen one, or that of the trigger if it is to be seen. */
 	moment() {
 		const { thread, frame } = this.select;
 
+		const { trigger } = this.trace, { from, to } = this.view;
+
 		if (this.cursor !== null)
 			return this.cursor;
-		return frame >= 0 ? thread.frames.start[frame] : (this.view.from + this.view.to) / 2;
+		if (frame >= 0)
+			return thread.frames.start[frame];
+		return trigger !== null && from <= trigger && trigger <= to ? trigger : (from + to) / 2;
 	}
 
 	/** What flame graph and table are about: the selected time, or else the whole window. */
@@ -338,7 +342,7 @@ async function start() {
 	$("size").textContent = `${plural(trace.frames, "call")}, ${plural(trace.threads.length, "thread")}, ${
 		plural(trace.cpus.length, "CPU")}, ${duration(trace.length)}`;
 	$("notes").textContent = remarks(trace);
-	writeHelp($("keys"));
+	writeHelp($("keys"), $("legend"));
 	new Pointer(app);
 	listen(app, $("find"));
 	addEventListener("hashchange", () => followHash(app));

@@ -128,7 +128,8 @@ export class Stacks {
 
 	writeFacts({ thread, frame }, time) {
 		const pairs = frame >= 0 ? callFacts(this.app, thread, frame)
-			: [["moment", this.app.whenExactly(time)], ["thread", threadTitle(thread)]];
+			: [["moment", time === this.app.trace.trigger ? "the trigger" : this.app.whenExactly(time)],
+				["thread", threadTitle(thread)], ["", "Click a call in the timeline, or press \u2193, to see its figures."]];
 
 		this.facts.replaceChildren(...pairs.flatMap(([term, text]) => item(term, text)));
 	}
@@ -139,11 +140,11 @@ export class Stacks {
 			const stack = stackAt(thread, time).map((i) => this.app.trace.functions[thread.frames.func[i]].name);
 			const path = document.createElement("span");
 
+			path.className = "stack";
 			button.textContent = threadTitle(thread);
 			button.addEventListener("click", () => this.app.chooseMoment(thread, time));
-			path.textContent = ` ${stateAt(thread, time)}${stack.length > 0 ? `: ${
-				stack.slice(-12).reverse().join(" \u2039 ")}` : ""}`;
-			li.append(button, path);
+			path.textContent = stack.slice(-12).reverse().join(" \u2039 ");
+			li.append(button, ` ${stateAt(thread, time)}`, path);
 			return li;
 		}));
 	}

@@ -10,6 +10,17 @@ export function visible(text) {
 		Array.from(found, (c) => `\\u{${c.codePointAt(0).toString(16)}}`).join(""));
 }
 
+/** TEXT and its end KEEP in ROOM letters: TEXT is shortened first, as KEEP tells it from others. */
+export function fit(text, keep, room) {
+	const left = room - keep.length;
+
+	if (text.length <= left)
+		return text + keep;
+	if (left >= 4)
+		return `${text.slice(0, left - 1)}\u2026${keep}`;
+	return text.length <= room ? text : `${text.slice(0, room - 1)}\u2026`;
+}
+
 /** 1234567 as 1,234,567. */
 export function count(n) {
 	return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");

@@ -31,6 +31,7 @@ export class Timeline {
 				continue;
 			thread.offs = offsOf(thread);
 			thread.title = threadTitle(thread);
+			thread.ids = ` ${thread.pid}/${thread.tid}`;
 			thread.hue = hueOf(thread.title);
 		}
 		this.layout();
@@ -104,7 +105,7 @@ export class Timeline {
 
 	drawGaps(painter, owner, y, height) {
 		painter.spans(owner.gapRow, this.app.view, y, height, (i) => ({
-			color: isDark(owner.gaps[i]) ? "dark" : "warn", hatch: !isDark(owner.gaps[i]),
+			color: isDark(owner.gaps[i]) ? "dark" : "warn", cover: isDark(owner.gaps[i]) ? "dark" : "hatch",
 			text: owner.gaps[i].name,
 		}));
 	}
@@ -116,7 +117,7 @@ export class Timeline {
 		painter.spans(cpu.runRow, view, y, HEAD - 2, (i) => {
 			const { thread } = cpu.runs[i];
 
-			return { color: colors.pixel(thread.hue), text: thread.title };
+			return { color: colors.pixel(thread.hue), text: thread.name || "?", keep: ` ${thread.tid}` };
 		});
 		painter.spans(cpu.markRow, view, y, HEAD - 2, () => ({ color: "accent" }));
 		if (cpu.frequency.length > 0)
@@ -148,8 +149,8 @@ export class Timeline {
 		const { view, select, search } = this.app, { colors } = painter, { thread } = lane;
 		const hits = search.hits?.get(thread), off = (i) => ({ color: OFF_COLORS[thread.offs.list[i].why] });
 
-		painter.label((lane.shown === 0 ? "\u25b8 " : "\u25be ") + thread.title, 0, view.left, y + HEAD / 2,
-			select.thread === thread ? colors.accent : colors.text);
+		painter.label((lane.shown === 0 ? "\u25b8 " : "\u25be ") + (thread.name || "?"), 0, view.left, y + HEAD / 2,
+			select.thread === thread ? colors.accent : colors.text, thread.ids);
 		if (lane.shown > 0)
 			painter.label(`  ${count(thread.frames.n)} calls`, 0, view.left, y + HEAD + ROW / 2, colors.faint);
 		if (lane.shown > 1 && lane.shown < thread.frames.depths)
@@ -211,7 +212,7 @@ export class Timeline {
 	drawRuler(painter) {
 		const { view, trace } = this.app, { ctx, colors } = painter;
 		const zero = trace.trigger ?? 0;
-		const step = niceStep(view.pixel * 110);
+		const step = niceStep(view.pixel * 110), flags = this.flags(painter);
 
 		ctx.fillStyle = colors.back;
 		ctx.fillRect(0, 0, this.right, RULER);
@@ -221,17 +222,48 @@ export class Timeline {
 
 			ctx.fillStyle = colors.line;
 			ctx.fillRect(x, 0, 1, RULER);
-			painter.label(moment(n * step, Math.max(Math.abs(view.from - zero), Math.abs(view.to - zero)), step),
-				x, x + 130, RULER / 2, colors.faint);
+			if (flags.every((flag) => x + 90 < flag.x || x > flag.x + flag.width))
+				painter.label(moment(n * step, Math.max(Math.abs(view.from - zero), Math.abs(view.to - zero)), step),
+					x, x + 130, RULER / 2, colors.faint);
 		}
 		ctx.fillStyle = colors.line;
 		ctx.fillRect(0, RULER - 1, this.right, 1);
+		this.drawFlags(ctx, flags);
+	}
+
+	// Words on the ruler: where the trigger is, and how long the selected time is.
+	flags({ ctx }) {
+		const { view, range, trace, colors } = this.app, flags = [];
+		const add = (text, from, to, color) => {
+			const width = Math.ceil(ctx.measureText(text).width) + 8;
+			const x0 = Math.max(view.x(from), view.left), x1 = Math.min(view.x(to), this.right);
+
+			if (to >= view.from && from <= view.to)
+				flags.push({ text, x0, x1, color, width,
+					x: Math.max(Math.min((x0 + x1 - width) / 2, this.right - width), view.left) });
+		};
+
+		if (trace.trigger !== null)
+			add("trigger", trace.trigger, trace.trigger, colors.warn);
+		if (range)
+			add(duration(range.to - range.from), range.from, range.to, colors.accent);
+		return flags;
+	}
+
+	drawFlags(ctx, flags) {
+		for (const { text, x0, x1, x, width, color } of flags) {
+			ctx.fillStyle = color;
+			ctx.fillRect(x0, RULER - 4, Math.max(x1 - x0, 1), 3);
+			ctx.fillRect(x, 2, width, RULER - 6);
+			ctx.fillStyle = this.app.colors.back;
+			ctx.fillText(text, x + 4, RULER / 2 - 1);
+		}
 	}
 
 	// The whole window: CPUs in use, gaps, hits of the search, and the part that is shown.
 	drawOverview() {
 		const { app } = this, { view, colors, trace } = app;
-		const { ctx, width, height } = fitCanvas(this.overview);
+		const { ctx, height } = fitCanvas(this.overview), width = this.right; // without the timeline's scroll bar
 		const whole = this.whole = new View(trace.length);
 		const key = [width, height, window.devicePixelRatio, app.theme, app.search.text].join(" ");
 
@@ -239,11 +271,13 @@ export class Timeline {
 		whole.width = Math.max(width - view.left, 1);
 		if (key !== this.pictureOf) {
 			this.pictureOf = key;
+			ctx.fillStyle = colors.back;
+			ctx.fillRect(0, 0, this.overview.width, height);
 			this.drawWhole(new Painter(ctx, app, view.left, width, height), whole, height);
 			this.picture = new OffscreenCanvas(this.overview.width, this.overview.height);
 			this.picture.getContext("2d").drawImage(this.overview, 0, 0);
 		}
-		ctx.drawImage(this.picture, 0, 0, width, height);
+		ctx.drawImage(this.picture, 0, 0, this.overview.clientWidth, height);
 		ctx.fillStyle = colors.accent;
 		ctx.globalAlpha = 0.2;
 		ctx.fillRect(whole.x(view.from), 0, Math.max(view.span / whole.pixel, 2), height);

@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import { parse } from "../../../../../ctl/page/web/data.js";
 import { layoutFlame } from "../../../../../ctl/page/web/flame.js";
-import { spark, usedBuckets } from "../../../../../ctl/page/web/functions.js";
+import { bucketsText, spark, usedBuckets } from "../../../../../ctl/page/web/functions.js";
 import { averageWidth, bucketOf, bucketStart, flameTree, functionTable, stackBefore } from "../../../../../ctl/page/web/stats.js";
+import { fit } from "../../../../../ctl/page/web/text.js";
 import * as r from "./records.mjs";
 
 // f(0..100) { g(10..40) { f(20..30) } g(50..90) }; the thread is off the CPU from 60 to 80.
@@ -91,4 +92,20 @@ test("spark_has_a_bar_for_each_bucket", () => {
 	assert.deepEqual(usedBuckets([{ histogram }]), { from: 4, to: 6 });
 	assert.equal(spark(histogram, { from: 4, to: 6 }), "\u2581 \u2588");
 	assert.deepEqual(usedBuckets([]), { from: 0, to: 0 });
+});
+
+test("bucketsText_has_a_line_for_each_bucket_in_use", () => {
+	const histogram = new Uint32Array(96);
+
+	histogram[0] = 1;
+	histogram[bucketOf(1024)] = 20;
+	assert.equal(bucketsText(histogram), "1 call from 0 ns to 1 ns\n20 calls from 1.024 us to 1.448 us");
+});
+
+test("fit_shortens_what_threads_have_in_common_and_keeps_their_ids", () => {
+	assert.equal(fit("server", " 1/2", 10), "server 1/2");
+	assert.equal(fit("server", " 1/2", 9), "serv\u2026 1/2");
+	assert.equal(fit("server", " 1/2", 7), "server");
+	assert.equal(fit("server", " 1/2", 5), "serv\u2026");
+	assert.equal(fit("server", "", 5), "serv\u2026");
 });
