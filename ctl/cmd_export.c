@@ -18,6 +18,7 @@
 #include "ctl/calls/slice.h"
 #include "ctl/client/stored.h"
 #include "ctl/export/export.h"
+#include "ctl/listing/listing.h"
 #include "ctl/perfdata/export_perfdata.h"
 #include "ctl/perfdata/import_perfdata.h"
 
@@ -118,11 +119,12 @@ static int check(const struct request *q)
 	if (q->source.lines && q->kind != PERF_DATA && q->kind != CALLS)
 		return say_error(EXIT_CODE_USAGE,
 				 "--lines goes with the formats that are made of calls");
-	if (slice_is_given(&q->slice) && q->kind != CALLS)
+	if (slice_is_given(&q->slice) && q->kind == PERF_DATA)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"--from, --to, --cpu, --pid, --tid, --comm, --function and --image "
-			"go with the formats that are made of calls");
+			"perf.data is the whole recording: --from, --to, --cpu, --pid, --tid, "
+			"--comm, --function and --image go with the other formats, and perf has "
+			"--time, --cpu, --pid, --tid and --comm");
 	if (q->weighed && (!q->format || strcmp(q->format->name, "collapsed") != 0))
 		return say_error(EXIT_CODE_USAGE, "--weight goes with --format=collapsed");
 	return 0;
@@ -364,17 +366,77 @@ static int take_branches(void *userdata, char *line)
 	return brstack_take(userdata, line);
 }
 
-static int export_branches(const struct request *q, int fd)
+/* The branches of a slice. */
+struct sliced {
+	struct listing *listing; /* owned */
+	struct brstack *to;
+	uint64_t number; /* of the last branch */
+	uint32_t cpu, tid;
+};
+
+static void sliced_done(struct sliced *s)
 {
-	CLEANUP(brstack_freep) struct brstack *b = NULL;
+	listing_freep(&s->listing);
+}
+
+static int write_sliced_maps(void *userdata, int bundle_fd)
+{
+	return write_maps(((struct sliced *)userdata)->to, bundle_fd);
+}
+
+static int take_sliced(void *userdata, char *line)
+{
+	return listing_take(((struct sliced *)userdata)->listing, line);
+}
+
+/* What the slice leaves out was executed between its neighbours: they are in different stacks. */
+static int take_branch(void *userdata, const struct listing_line *line)
+{
+	struct sliced *s = userdata;
+	bool follows = line->number == s->number + 1 && line->origin->cpu == s->cpu &&
+		       line->origin->tid == s->tid;
+	int r = follows ? 0 : brstack_break(s->to);
+
+	if (r < 0 || line->kind == EXECSTREAM_GAP)
+		return r;
+	s->number = line->number;
+	s->cpu = line->origin->cpu;
+	s->tid = line->origin->tid;
+	return brstack_branch(s->to, line->from ? line->from->address : 0,
+			      line->to ? line->to->address : 0);
+}
+
+static int read_sliced(const struct request *q, struct brstack *b)
+{
+	CLEANUP(sliced_done) struct sliced s = {.to = b};
 	struct calls_source source = q->source;
-	uint64_t n;
-	int r = brstack_new(fd, &b);
+	int r = listing_new(&q->slice, 0, take_branch, &s, &s.listing);
+
+	source.show = WORKER_SHOW_STREAM;
+	source.opened = write_sliced_maps;
+	source.progress = q->output || !isatty(STDOUT_FILENO);
+	if (r == 0)
+		r = calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_sliced, &s);
+	return r == 0 ? listing_finish(s.listing, false) : r;
+}
+
+static int read_all(const struct request *q, struct brstack *b)
+{
+	struct calls_source source = q->source;
 
 	source.opened = write_maps;
 	source.progress = q->output || !isatty(STDOUT_FILENO);
+	return calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_branches, b);
+}
+
+static int export_branches(const struct request *q, int fd)
+{
+	CLEANUP(brstack_freep) struct brstack *b = NULL;
+	uint64_t n;
+	int r = brstack_new(fd, &b);
+
 	if (r == 0)
-		r = calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_branches, b);
+		r = slice_is_given(&q->slice) ? read_sliced(q, b) : read_all(q, b);
 	if (r == 0)
 		r = brstack_finish(b, &n);
 	if (r != 0)

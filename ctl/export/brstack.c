@@ -120,21 +120,27 @@ int brstack_take(struct brstack *b, const char *line)
 	uint64_t from, to;
 
 	/* A line about a gap, or about another thread: the next branch does not follow. */
-	if (*line == '#') {
-		write_stack(b);
-		return b->out.error;
-	}
+	if (*line == '#')
+		return brstack_break(b);
 	if (!get_hex(&line, &from) || *line++ != ' ' || !get_hex(&line, &to) || *line != '\0')
 		return -EBADMSG;
-	/* Tracing began or ended. */
-	if (from == 0 || to == 0) {
-		write_stack(b);
-		return b->out.error;
-	}
+	return brstack_branch(b, from, to);
+}
+
+int brstack_branch(struct brstack *b, uint64_t from, uint64_t to)
+{
+	if (from == 0 || to == 0)
+		return brstack_break(b);
 	if (b->n == BRSTACK_DEPTH)
 		write_stack(b);
 	b->from[b->n] = from;
 	b->to[b->n++] = to;
+	return b->out.error;
+}
+
+int brstack_break(struct brstack *b)
+{
+	write_stack(b);
 	return b->out.error;
 }
 

@@ -105,5 +105,9 @@ int brstack_maps(struct brstack *b, const struct bundle *bundle);
 /* Takes a line of --view=branches, without its newline. 0; -EBADMSG: not such a line; -ENOMEM; or
  * -errno of write(2). */
 int brstack_take(struct brstack *b, const char *line);
+/* The same as numbers: a branch (an address of 0: tracing began or ended); or that the next branch
+ * does not follow the last one. 0 or -errno of write(2). */
+int brstack_branch(struct brstack *b, uint64_t from, uint64_t to);
+int brstack_break(struct brstack *b);
 /* Writes what is left; *RET_BRANCHES is the number of all branches written. 0 or -errno. */
 int brstack_finish(struct brstack *b, uint64_t *ret_branches);

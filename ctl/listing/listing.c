@@ -294,6 +294,7 @@ static int take_code(struct listing *l, const struct execstream_item *item)
 
 	l->insns += is_insn;
 	l->branches += !is_insn;
+	line.number = l->insns + l->branches + l->gaps;
 	if (!l->timed || !l->origin || (is_insn && !line.from) || (item->from && !line.from) ||
 	    (item->to && !line.to))
 		return -EBADMSG;

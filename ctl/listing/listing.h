@@ -53,6 +53,8 @@ struct listing_line {
 	enum execstream_kind kind; /* BRANCH, INSN or GAP */
 	enum execstream_branch branch;
 	uint64_t time, width;		 /* ns, as in the stream */
+	uint64_t number;		 /* of the lines of the whole trace, without a slice; of
+					  * a gap: 0 */
 	struct listing_origin *origin;	 /* never NULL */
 	struct listing_place *from, *to; /* of a branch, NULL: no code; an instruction is FROM */
 	const char *gap;		 /* its kind */

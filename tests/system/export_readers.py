@@ -567,6 +567,31 @@ def profgen(work):
         raise Failed(f"only {sum(seen.values())} of {sum(truth.values())} branches, {len(seen)} different ones")
 
 
+def branch_slices(common, bundle, report):
+    """Branch stacks of a slice are those of the whole, and no stack goes over what the slice leaves out."""
+    def stacks(*options):
+        text = common.run([common.PTSNAPCTL, "export", "-q", "--format=brstack", *options, bundle])
+        return [[tuple(int(v, 16) for v in b.split("/")[:2]) for b in reversed(line.split()[1:])]
+                for line in text.splitlines() if line.startswith(" ")]
+    def together(lists):
+        return sum((Counter(b for s in stacks for b in s) for stacks in lists), Counter())
+    whole = stacks()
+    follows = {pair for s in whole for pair in zip(s, s[1:])} | {(a[-1], b[0]) for a, b in zip(whole, whole[1:])}
+    tids = sorted({t["tid"] for t in report["threads"]})
+    for what, slices in (("threads", [[f"--tid={t}"] for t in tids]), ("CPUs", [["--cpu=0"], ["--cpu=1"]])):
+        parts = [stacks(*s) for s in slices]
+        same(f"branches of {what}", together(parts), together([whole]))
+        if sum(map(bool, parts)) < 2:
+            raise Failed(f"the branches are not of two {what}")
+    name = max(report["functions"], key=lambda f: f["calls"])["name"]
+    some = stacks(f"--function={name}")
+    if not some or not together([some]) < together([whole]):
+        raise Failed(f"branches of {name}: {len(some)} stacks")
+    wrong = [p for s in some for p in zip(s, s[1:]) if p not in follows]
+    if wrong:
+        raise Failed(f"{wrong[0]} do not follow one another")
+
+
 def recorded(work):
     """A recorded program with threads: what the tables have is what the report has, and every format can be made."""
     common, _, bundle = record(work)
@@ -587,6 +612,7 @@ def recorded(work):
         raise Failed(f"only {len(only)} functions")
     same("turns", db.execute("SELECT count(*) FROM turns").fetchone()[0], len(report["turns"]))
     same("gaps", db.execute("SELECT count(*) FROM gaps").fetchone()[0], len(report["gaps"]))
+    branch_slices(common, bundle, report)
     total = db.execute("SELECT count(*) FROM calls").fetchone()[0]
     for name in ("x.speedscope.json", "x.pftrace", "x.pb.gz", "x.collapsed", "x.callgrind", "x.csv"):
         common.run([common.PTSNAPCTL, "export", "-o", f"{work}/{name}", bundle])
