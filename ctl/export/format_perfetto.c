@@ -39,9 +39,12 @@
 /* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, CounterDescriptor */
 #define TRACK_UUID    1u
 #define TRACK_NAME    2u
+#define TRACK_PROCESS 3u
 #define TRACK_THREAD  4u
 #define TRACK_PARENT  5u
 #define TRACK_COUNTER 8u
+#define PROCESS_PID   1u
+#define PROCESS_NAME  6u
 #define THREAD_PID    1u
 #define THREAD_TID    2u
 #define THREAD_NAME   5u
@@ -84,15 +87,23 @@ enum track_kind {
 	TRACK_CPU_GAPS,
 	TRACK_CPU_COUNTER,
 	TRACK_CPU,
-	TRACK_TRIGGER
+	TRACK_TRIGGER,
+	TRACK_OF_PROCESS
 };
 
 #define UUID(kind, n) ((uint64_t)(kind) << 56 | (uint64_t)(n))
 
+/* A track of gaps. */
+struct gaps {
+	bool declared;
+	uint64_t until; /* end of the last one */
+};
+
 struct cpu {
 	uint32_t pid; /* of the thread that runs as far as was written; 0: idle */
 	uint32_t name;
-	bool instants, gaps, frequency; /* tracks that were declared */
+	bool instants, frequency; /* tracks that were declared */
+	struct gaps gaps;
 };
 
 struct perfetto {
@@ -100,9 +111,6 @@ struct perfetto {
 	struct cpu *cpus;
 	uint32_t n_cpus, cpus_capacity;
 };
-
-/* export_thread.node: the thread's track of gaps is declared. */
-#define HAS_GAPS 1u
 
 /* --- Packets --- */
 
@@ -238,12 +246,30 @@ static int start(struct exporter *e)
 	return r < 0 ? r : write_trigger(e);
 }
 
+/* A process has the name of its first thread. */
+static int write_process(struct exporter *e, const struct export_thread *t)
+{
+	struct bytes_out *m = packet(e, 0);
+	size_t track = pb_begin(m, PACKET_DESCRIPTOR), process;
+
+	pb_number(m, TRACK_UUID, UUID(TRACK_OF_PROCESS, t->pid));
+	process = pb_begin(m, TRACK_PROCESS);
+	pb_number(m, PROCESS_PID, t->pid);
+	pb_text(m, PROCESS_NAME, name_text(e, t->name));
+	pb_end(m, process);
+	pb_end(m, track);
+	return packet_done(e);
+}
+
 static int thread(struct exporter *e, struct export_thread *t)
 {
 	char title[EXPORT_MAX_NAME + 32];
 	struct bytes_out *m;
 	size_t track, of_thread;
+	int r = t->tid > 0 && t->tid == t->pid ? write_process(e, t) : 0;
 
+	if (r < 0)
+		return r;
 	thread_title(e, t, title);
 	/* A thread without an ID is unknown: several of these are not the same. */
 	if (t->tid == 0)
@@ -354,41 +380,60 @@ static int off(struct exporter *e, struct export_thread *t, const struct callstr
 
 /* --- Gaps and other events --- */
 
-static int gap_track(struct exporter *e, struct export_thread *t, uint32_t n, uint64_t *ret)
+static int thread_gaps(struct export_thread *t, struct gaps **ret)
 {
-	char name[64];
-	struct cpu *c;
-	int r;
+	struct gaps *gaps = t->own;
 
-	if (t) {
-		*ret = UUID(TRACK_GAPS, t->number);
-		if (t->node == HAS_GAPS)
-			return 0;
-		t->node = HAS_GAPS;
-		return declare(e, *ret, UUID(TRACK_OF_THREAD, t->number), "gaps", false);
-	}
-	*ret = UUID(TRACK_CPU_GAPS, n);
-	r = cpu_of(e, n, &c);
-	if (r < 0 || c->gaps)
-		return r;
-	c->gaps = true;
-	snprintf(name, sizeof(name), "gaps of CPU %u", n);
-	return declare(e, *ret, 0, name, false);
+	if (!gaps)
+		gaps = t->own = calloc(1, sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	*ret = gaps;
+	return 0;
 }
 
-static int gap(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
+static int gap_track(struct exporter *e, struct export_thread *t, uint32_t n, uint64_t *ret_uuid,
+		     struct gaps **ret)
 {
-	uint64_t uuid;
-	size_t at;
-	int r = gap_track(e, t, i->cpu, &uuid);
+	char name[64] = "gaps";
+	struct cpu *c;
+	int r = t ? thread_gaps(t, ret) : cpu_of(e, n, &c);
 
 	if (r < 0)
 		return r;
-	pb_text(event(e, i->time, TYPE_BEGIN, uuid, &at), EVENT_NAME, i->name);
+	if (!t) {
+		*ret = &c->gaps;
+		snprintf(name, sizeof(name), "gaps of CPU %u", n);
+	}
+	*ret_uuid = t ? UUID(TRACK_GAPS, t->number) : UUID(TRACK_CPU_GAPS, n);
+	if ((*ret)->declared)
+		return 0;
+	(*ret)->declared = true;
+	return declare(e, *ret_uuid, t ? UUID(TRACK_OF_THREAD, t->number) : 0, name, false);
+}
+
+/* Slices of a track cannot overlap, as an end is of the innermost one: what lies in an earlier gap
+ * is cut, and an annotation has the whole. */
+static int gap(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
+{
+	struct gaps *gaps = NULL;
+	struct bytes_out *m;
+	uint64_t uuid, begin, end;
+	size_t at;
+	int r = gap_track(e, t, i->cpu, &uuid, &gaps);
+
+	if (r < 0)
+		return r;
+	begin = MAX_OF(i->time, gaps->until);
+	end = gaps->until = MAX_OF(i->time + i->width, begin);
+	m = event(e, begin, TYPE_BEGIN, uuid, &at);
+	pb_text(m, EVENT_NAME, i->name);
+	if (end - begin < i->width)
+		annotate(m, "nanoseconds", NULL, i->width);
 	r = event_done(e, at);
 	if (r < 0)
 		return r;
-	event(e, i->time + i->width, TYPE_END, uuid, &at);
+	event(e, end, TYPE_END, uuid, &at);
 	return event_done(e, at);
 }
 
@@ -454,6 +499,8 @@ static void done(struct exporter *e)
 {
 	struct perfetto *p = e->own;
 
+	for (uint32_t i = 0; i < e->n_threads; i++)
+		free(e->threads[i] ? e->threads[i]->own : NULL);
 	if (!p)
 		return;
 	bytes_out_done(&p->packet);

@@ -40,9 +40,10 @@ message Clock { optional uint32 id = 1; optional uint64 timestamp = 2; }
 message Interned { repeated Name name = 2; }
 message Name { optional uint64 iid = 1; optional string name = 2; }
 message Track {
-  optional uint64 uuid = 1; optional string name = 2; optional Thread thread = 4; optional uint64 parent = 5;
-  optional Counter counter = 8;
+  optional uint64 uuid = 1; optional string name = 2; optional Process process = 3; optional Thread thread = 4;
+  optional uint64 parent = 5; optional Counter counter = 8;
 }
+message Process { optional int32 pid = 1; optional string name = 6; }
 message Counter { }
 message Thread { optional int32 pid = 1; optional int32 tid = 2; optional string name = 5; }
 message Event {
@@ -121,7 +122,7 @@ class Stream:
             self.put("F", n, hex(n * 16), escaped(name), escaped(b"/bin/" + name), escaped(name + b".c"), n)
             self.names[n] = clean(name) or "[unknown]"
         for t in range(1, threads + 1):
-            self.put("T", t, 100, 100 + t, escaped(NAMES[-t]))
+            self.put("T", t, 101, 100 + t, escaped(NAMES[-t]))
             self.open[t], self.now[t], self.on[t] = [], 1000, None
         for _ in range(items):
             self.step(self.random.randint(1, threads))
@@ -199,6 +200,14 @@ class Stream:
             out[f"{clean(NAMES[-t])} ({100 + t})"] += max(end - max(begin, until[t]), 0)
             until[t] = max(until[t], end)
         return dict(out)
+
+    def gap_slices(self):
+        """The gaps as slices of a track for each thread, (thread, begin, end): what lies in an earlier one is cut."""
+        out, until = [], Counter()
+        for t, begin, end, _ in self.gaps:
+            out.append((100 + t, max(begin, until[t]), max(end, until[t])))
+            until[t] = max(until[t], end)
+        return sorted(out)
 
     def by_name(self, counter):
         out = Counter()
@@ -287,6 +296,38 @@ def speedscope(s, _work):
     same("time", {k: v for k, v in wall.items() if v}, s.by_name(s.wall))
 
 
+def slices_of(packets, names):
+    """As trace_processor reads them: in the order of time, an end is of the innermost slice of its track.
+    {track: [(name, begin, end, nanoseconds outside of inner slices)]}."""
+    out, stacks, last = defaultdict(list), defaultdict(list), {}
+    for p in sorted((p for p in packets if "event" in p), key=lambda p: p["timestamp"]):
+        e, time = dict(p["event"]), p["timestamp"]
+        stack = stacks[e["track"]]
+        if stack:
+            stack[-1][2] += time - last[e["track"]]
+        last[e["track"]] = time
+        if e["type"] == 1:
+            stack.append([e.get("name") or names[e["iid"]], time, 0])
+        elif e["type"] == 2:
+            name, begin, own = stack.pop()
+            out[e["track"]].append((name, begin, time, own))
+    return out
+
+
+def perfetto_slices(s, trace, tracks, names):
+    slices = slices_of([dict(p) for _, p in trace], names)
+    of_thread = {uuid: dict(t["thread"])["tid"] for uuid, t in tracks.items() if "thread" in t}
+    wall, gaps = Counter(), []
+    for uuid, found in slices.items():
+        for name, begin, end, own in found:
+            if uuid in of_thread:
+                wall[name] += own
+            elif tracks[uuid].get("parent") in of_thread:
+                gaps.append((of_thread[tracks[uuid]["parent"]], begin, end))
+    same("time", {k: v for k, v in wall.items() if v}, s.by_name(s.wall))
+    same("slices of gaps", sorted(gaps), s.gap_slices())
+
+
 def perfetto(s, work):
     names, stacks, counts = {}, defaultdict(list), Counter()
     calls, insns, gaps, marks, types = Counter(), Counter(), 0, [], Counter()
@@ -320,6 +361,9 @@ def perfetto(s, work):
     same("gaps", gaps, len(s.gaps))
     same("marks", Counter(marks), Counter(v for *_, v in s.marks))
     same("threads", {t["thread"][1][1] for t in tracks.values() if "thread" in t}, {101, 102, 103, 104})
+    same("processes", {dict(t["process"])["pid"]: dict(t["process"])["name"] for t in tracks.values() if "process" in t},
+         {101: clean(NAMES[-1])})
+    perfetto_slices(s, trace, tracks, names)
     same("switches", counts["switch"], s.switches)
     same("begins and ends", types[1], types[2])
 
@@ -482,7 +526,37 @@ def tables(s, _work):
          [m[1:] for m in s.marks])
 
 
-def slices(s, _work):
+def export_slice(s, form, options):
+    run = subprocess.run([EXPORT, form, *options], input="\n".join(s.lines).encode() + b"\n", capture_output=True)
+    if run.returncode:
+        raise Failed(f"{form} {options}: {run.stderr.decode()}")
+    return run.stdout
+
+
+def pprof_calls(data, work):
+    profile = decode(PPROF, "Profile", gzip.decompress(data), work)
+    return sum(next(v for k, v in sample if k == "value") for key, sample in profile if key == "sample")
+
+
+def sql_calls(data, _work):
+    db = sqlite3.connect(":memory:")
+    db.executescript(data.decode())
+    return db.execute("SELECT count(*) FROM calls").fetchone()[0]
+
+
+# How many calls are in a file of each format.
+CALLS_IN = {
+    "csv": lambda data, _: sum(1 for _ in csv.DictReader(io.StringIO(data.decode(), newline=""))),
+    "sql": sql_calls,
+    "speedscope": lambda data, _: sum(e["type"] == "O" and e["frame"] > 1 for p in json.loads(data)["profiles"]
+                                      for e in p["events"]),
+    "perfetto": lambda data, work: sum("iid" in dict(dict(p).get("event", [])) for _, p in
+                                       decode(PERFETTO, "Trace", data, work)),
+    "pprof": pprof_calls,
+}
+
+
+def slices(s, work):
     """What three spans have together is what the whole has; the same for the four threads."""
     def sums(form, *options):
         run = subprocess.run([EXPORT, form, *options], input="\n".join(s.lines).encode() + b"\n", capture_output=True)
@@ -504,6 +578,10 @@ def slices(s, _work):
         same(f"{form} of spans", dict(sum((sums(form, *o) for o in spans), Counter())), whole)
         same(f"{form} of threads", dict(sum((sums(form, *o) for o in threads), Counter())), whole)
     same("calls of main", {k.split(";")[1] for k in sums("collapsed", "function=main")}, {"main"})
+    for options in (["tid=101"], ["from=100us", "to=301us"], ["function=main"], ["cpu=3", "to=500us"]):
+        counts = {form: count(export_slice(s, form, options), work) for form, count in CALLS_IN.items()}
+        if len(set(counts.values())) != 1 or not 10 < counts["csv"] < sum(s.calls.values()):
+            raise Failed(f"calls with {options}: {counts} of {sum(s.calls.values())}")
 
 
 def brstack(_s, _work):
