@@ -104,6 +104,14 @@ const CASES = {
 		await browser.until(`${RANGE} === ${JSON.stringify(whole)}`);
 		assert.notEqual(zoomed, whole);
 	},
+	async "keys hide and show CPUs and calls of threads"() {
+		const height = 'document.getElementById("spacer").offsetHeight', whole = await browser.get(height);
+
+		for (const key of ["c", "E"]) {
+			assert.ok(await press(key, height) < whole, key);
+			assert.equal(await press(key, height), whole, key);
+		}
+	},
 	async "keys choose calls"() {
 		const { frames } = first;
 		const isFollowed = (i) => frames.depth.indexOf(frames.depth[i], i + 1) < frames.n && frames.depth.indexOf(frames.depth[i], i + 1) > 0;

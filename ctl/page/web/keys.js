@@ -17,6 +17,8 @@ export const KEYS = [
 	[["N"], "the hit before", (app) => app.nextHit(-1)],
 	[["r"], "select the time of the chosen call", (app) => app.rangeOfChosen()],
 	[["e"], "show less or more rows of the thread", (app) => app.fold()],
+	[["E"], "hide or show the calls of all threads", (app) => app.foldAll()],
+	[["c"], "hide or show the CPUs", (app) => app.foldCpus()],
 	[["j"], "next thread", (app) => app.stepThread(1)],
 	[["k"], "the thread before", (app) => app.stepThread(-1)],
 	[["1"], "call and stacks", (app) => app.showTab("call")],
@@ -31,7 +33,7 @@ export const KEYS = [
 ];
 
 export const MOUSE = [
-	["click", "choose a call; on a thread's name: show less or more rows"],
+	["click", "choose a call; on a thread's name: show less or more rows; on the number of CPUs: hide or show them"],
 	["double click", "show the call as large as it fits"],
 	["drag", "move"],
 	["Shift and drag, or drag on the ruler", "select a time"],

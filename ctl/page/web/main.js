@@ -229,6 +229,16 @@ class App {
 		this.changed();
 	}
 
+	foldAll() {
+		this.timeline.foldAll();
+		this.changed();
+	}
+
+	foldCpus() {
+		this.timeline.foldCpus();
+		this.changed();
+	}
+
 	rangeOfChosen() {
 		const { thread, frame } = this.select;
 

@@ -87,7 +87,9 @@ export class Pointer {
 			return;
 		const { hit } = press;
 
-		if (hit.gutter && hit.lane?.thread) {
+		if (hit.lane?.head) {
+			app.timeline.foldCpus();
+		} else if (hit.gutter && hit.lane?.thread) {
 			app.select = { thread: hit.lane.thread, frame: -1 };
 			app.timeline.fold(hit.lane);
 		} else if (hit.frame >= 0) {
@@ -95,7 +97,7 @@ export class Pointer {
 		} else if (hit.thread) {
 			app.chooseMoment(hit.thread, hit.time);
 		}
-		if (!hit.gutter)
+		if (!hit.gutter && !hit.lane?.head)
 			app.cursor = app.view.time(e.offsetX);
 		app.changed();
 	}

@@ -138,13 +138,15 @@ export class Stacks {
 		this.threads.replaceChildren(...this.app.trace.threads.slice(0, 200).map((thread) => {
 			const li = document.createElement("li"), button = document.createElement("button");
 			const stack = stackAt(thread, time).map((i) => this.app.trace.functions[thread.frames.func[i]].name);
-			const path = document.createElement("span");
+			const path = document.createElement("span"), state = document.createElement("span");
 
+			state.className = "state";
+			state.textContent = stateAt(thread, time);
 			path.className = "stack";
 			button.textContent = threadTitle(thread);
 			button.addEventListener("click", () => this.app.chooseMoment(thread, time));
 			path.textContent = stack.slice(-12).reverse().join(" \u2039 ");
-			li.append(button, ` ${stateAt(thread, time)}`, path);
+			li.append(button, " ", state, path);
 			return li;
 		}));
 	}

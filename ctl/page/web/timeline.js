@@ -3,23 +3,26 @@
 import { cpuBefore, threadTitle, WHYS } from "./data.js";
 import { Painter, ROW } from "./draw.js";
 import { makeRows, rowOf } from "./rows.js";
-import { count, duration, moment } from "./text.js";
+import { count, duration, moment, plural } from "./text.js";
 import { fitCanvas, hueOf, View } from "./view.js";
 
 export const GUTTER = 190;
 const RULER = 22, HEAD = 18, GAP = 5, FREQUENCY = 14, FIRST_ROWS = 24;
+const FEW_CPUS = 4, FIRST_CPUS = 16; // need no head, or are shown at first
 
 const OFF_COLORS = ["wait", "block", "line", "line"]; // by WHYS
 
 const isDark = (gap) => gap.name.toLowerCase().includes("dark");
 
-/** One lane for each CPU and each thread. */
+/** One lane for each CPU and each thread, and one for the head of the CPUs. */
 export class Timeline {
 	constructor(app, canvas, scroller, spacer, overview) {
 		Object.assign(this, { app, canvas, scroller, spacer, overview });
-		this.lanes = [...app.trace.cpus.map((cpu) => ({ cpu })),
-			...app.trace.threads.map((thread) => ({ thread, shown: Math.min(thread.frames.depths, FIRST_ROWS) }))];
-		for (const { cpu, thread } of this.lanes) {
+		this.head = { head: true };
+		this.cpus = app.trace.cpus.map((cpu) => ({ cpu }));
+		this.threads = app.trace.threads.map((thread) => ({ thread, shown: Math.min(thread.frames.depths, FIRST_ROWS) }));
+		this.showsCpus = this.cpus.length <= FIRST_CPUS;
+		for (const { cpu, thread } of [...this.cpus, ...this.threads]) {
 			const owner = cpu ?? thread;
 
 			owner.runRow = rowOf(owner.runs);
@@ -38,11 +41,13 @@ export class Timeline {
 	}
 
 	layout() {
+		const head = this.cpus.length > FEW_CPUS || !this.showsCpus;
 		let y = 0;
 
+		this.lanes = [...head ? [this.head] : [], ...this.showsCpus ? this.cpus : [], ...this.threads];
 		for (const lane of this.lanes) {
 			lane.y = y;
-			lane.height = lane.cpu ? HEAD + (lane.cpu.frequency.length > 0 ? FREQUENCY : 0)
+			lane.height = lane.head ? HEAD : lane.cpu ? HEAD + (lane.cpu.frequency.length > 0 ? FREQUENCY : 0)
 				: HEAD + lane.shown * ROW;
 			y += lane.height + GAP;
 		}
@@ -58,8 +63,23 @@ export class Timeline {
 		this.layout();
 	}
 
+	/** Shows or hides the CPUs. */
+	foldCpus() {
+		this.showsCpus = !this.showsCpus;
+		this.layout();
+	}
+
+	/** Hides the calls of all threads, or shows them again. */
+	foldAll() {
+		const hide = this.threads.some((lane) => lane.shown > 0);
+
+		for (const lane of this.threads)
+			lane.shown = hide ? 0 : Math.min(lane.thread.frames.depths, FIRST_ROWS);
+		this.layout();
+	}
+
 	laneOf(thread) {
-		return this.lanes.find((lane) => lane.thread === thread);
+		return this.threads.find((lane) => lane.thread === thread);
 	}
 
 	rows(thread) {
@@ -92,11 +112,15 @@ export class Timeline {
 	drawLane(painter, lane, y, bottom) {
 		const { cpu, thread } = lane;
 
-		if (cpu)
+		if (lane.head)
+			painter.label(`${this.showsCpus ? "\u25be" : "\u25b8"} ${plural(this.cpus.length, "CPU")}`, 0,
+				this.app.view.left, y + HEAD / 2);
+		else if (cpu)
 			this.drawCpu(painter, cpu, y);
 		else
 			this.drawThread(painter, lane, y, bottom);
-		this.drawGaps(painter, cpu ?? thread, cpu ? y : y + 6, cpu ? HEAD - 2 : lane.height - 6);
+		if (!lane.head)
+			this.drawGaps(painter, cpu ?? thread, cpu ? y : y + 6, cpu ? HEAD - 2 : lane.height - 6);
 		painter.later.push(() => {
 			painter.ctx.fillStyle = painter.colors.line;
 			painter.ctx.fillRect(0, y + lane.height + 2, this.right, 1);
@@ -332,7 +356,7 @@ export class Timeline {
 		const lane = y < RULER ? undefined : this.lanes.find((l) => at >= l.y && at < l.y + l.height);
 		const found = { time, lane, ruler: y < RULER, gutter: x < view.left, frame: -1 };
 
-		if (!lane || found.gutter)
+		if (!lane || lane.head || found.gutter)
 			return found;
 		const owner = lane.cpu ?? lane.thread;
 
@@ -366,6 +390,8 @@ export class Timeline {
 
 	/** Scrolls so that the CPU can be seen. */
 	revealCpu(number) {
+		if (!this.showsCpus)
+			this.foldCpus();
 		const lane = this.lanes.find(({ cpu }) => cpu?.number === number), top = this.scroller.scrollTop;
 
 		if (lane && (lane.y < top || lane.y + lane.height > top + this.scroller.clientHeight - RULER))
