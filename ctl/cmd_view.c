@@ -188,6 +188,19 @@ static int take_suspect(void *userdata, const struct show_suspect *s)
 	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
 }
 
+/* An exit code. */
+static int add_occasion(struct taking *t)
+{
+	CLEANUP_FREE char *text = NULL;
+
+	if (!t->report)
+		return 0;
+	if (show_occasion(t->report, &text) < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	t->error = page_set_occasion(t->page, text);
+	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
+}
+
 /* An exit code; 0 also if the report does not say what stands out. */
 static int add_suspects(struct taking *t)
 {
@@ -243,6 +256,8 @@ static int read_calls(const struct view_request *q, struct page *page)
 	source.span = slice_decode_until(&q->slice);
 	open_stream(q->source.operand, &stream_fd);
 	r = stream_fd >= 0 ? calls_read_fd(stream_fd, take, &t) : calls_read(&source, take, &t);
+	if (r == 0)
+		r = add_occasion(&t);
 	if (r == 0)
 		r = add_suspects(&t);
 	if (t.error < 0)

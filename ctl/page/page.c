@@ -24,6 +24,7 @@ enum record {
 	RECORD_END,
 	RECORD_LOOKED,
 	RECORD_SUSPECT,
+	RECORD_OCCASION,
 	RECORD_BEGIN = 0x10,
 	RECORD_FINISH = 0x20,
 	RECORD_HAS_WIDTH = 8,
@@ -252,6 +253,15 @@ int page_take(struct page *p, const struct callstream_item *item)
 		break;
 	case CALLSTREAM_KINDS_N: return -EBADMSG;
 	}
+	return p->pack.error;
+}
+
+int page_set_occasion(struct page *p, const char *text)
+{
+	if (!p->has_head)
+		return -ENODATA;
+	pack_byte(&p->pack, RECORD_OCCASION);
+	pack_text(&p->pack, text);
 	return p->pack.error;
 }
 

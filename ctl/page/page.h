@@ -40,6 +40,7 @@
  *  10  frames, cut, left out, repaired           the end
  *  11                                            suspects were looked for
  *  12  place, from, to, tid, cpu, kind, text, function  a suspect
+ *  13  text                                      when and why the calls were recorded
  *  0x10 + begin: delta, function                 a frame begins
  *  0x20 + end:   delta, insns                    a frame ends
  *  0x18, 0x28 + ...: the same, and a width behind the last number
@@ -90,6 +91,12 @@ struct page_suspect {
 	bool has_time, has_tid, has_cpu;
 	uint32_t tid, cpu;
 };
+
+/* Says in one line, which may have a stranger's texts, when and why the calls were recorded: behind
+ * the HEAD, before page_finish(). 0; -ENODATA: there was no HEAD; or -errno of writing, which
+ * stays.
+ */
+int page_set_occasion(struct page *p, const char *text);
 
 /* Says that suspects were looked for, and adds them: behind the HEAD, before page_finish(). 0;
  * -ENODATA: there was no HEAD; or -errno of writing, which stays. */

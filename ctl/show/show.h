@@ -64,6 +64,9 @@ typedef int (*show_suspect_fn)(void *userdata, const struct show_suspect *suspec
 /* Calls FN for each suspect of REPORT. 0; SHOW_NO_SUSPECTS: the report is older, and does not say;
  * the result of FN if that was not 0; -ENOMEM. */
 int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *userdata);
+/* The host, the time and the trigger of REPORT in one line, escaped; *RET is the caller's. 0 or
+ * -ENOMEM. */
+int show_occasion(struct json_object *report, char **ret);
 /* Prints one page about DIFF, the JSON object that diff_reports() of ctl/diff makes. */
 void show_diff(FILE *out, struct json_object *diff, const struct show_style *style);
 /* Prints DIFF of a baseline and a report as the end of the page about that report. */

@@ -165,6 +165,25 @@ static void put_part(FILE *out, struct json_object *r)
 		figure_field_count(r, "selected.suspectsTotal").text);
 }
 
+int show_occasion(struct json_object *report, char **ret)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -ENOMEM;
+	put_optional(out, "host ", field_text(report, "host.hostname"), ", ");
+	fprintf(out, "%s, trigger: ", figure_field_date(report, "trigger.realtimeUSec").text);
+	put_trigger(out, report);
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret = text;
+	return 0;
+}
+
 static void page_head(const struct page *p)
 {
 	page_line(p, "Snapshot", put_snapshot);

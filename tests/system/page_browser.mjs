@@ -37,7 +37,7 @@ function longest({ frames }) {
 
 function pageWithSuspects() {
 	const at = (thread, i) => ({ from: thread.frames.start[i], to: thread.frames.end[i], tid: thread.tid });
-	const more = r.bytes(r.looked(),
+	const more = r.bytes(r.occasion(`host ${HOSTILE}`), r.looked(),
 		r.suspect("slow-calls", `the first ${HOSTILE}`, nameOf(first, slow), at(first, slow)),
 		r.suspect("long-call", "the second", nameOf(second, late), at(second, late)),
 		r.suspect("gap", "the third, of another time", "", { from: trace.length * 2, to: trace.length * 3, cpu: 1 }),
@@ -75,6 +75,7 @@ const CASES = {
 		await open(made);
 		assert.match(await browser.text("size"), /^5,000 calls, 8 threads, 8 CPUs, /);
 		assert.equal(await browser.text("notes"), "");
+		assert.equal(await browser.text("occasion"), "");
 		assert.match(await browser.text("suspects-info"), /^Nobody looked/);
 		assert.equal(await browser.get('document.querySelectorAll("script").length'), 1);
 	},
@@ -231,6 +232,7 @@ const CASES = {
 	async "suspects are links to their place, by keys"() {
 		await open(pageWithSuspects());
 		assert.equal(await browser.text("suspects-tab"), "What stands out (4)");
+		assert.equal(await browser.text("occasion"), `host ${HOSTILE}`);
 		assert.equal(await browser.get('document.querySelectorAll("#suspects a").length'), 3);
 		assert.match(await browser.get('document.querySelectorAll("#suspects li")[2].textContent'), /not in this page/);
 		assert.ok((await browser.get('document.querySelector("#suspects a").textContent')).includes(HOSTILE));

@@ -157,7 +157,7 @@ class Parser {
 		this.cpu = 0;
 		this.lastFunction = 0;
 		this.trace = {
-			title: "", first: 0, length: 0, trigger: null, functions: [],
+			title: "", occasion: "", first: 0, length: 0, trigger: null, functions: [],
 			complete: false, cut: 0, leftOut: 0, repaired: 0,
 			suspects: null, // null: nobody looked for them
 		};
@@ -236,6 +236,7 @@ class Parser {
 			break;
 		case 11: this.trace.suspects ??= []; break;
 		case 12: this.suspect(); break;
+		case 13: this.trace.occasion = input.text(); break;
 		default: throw new Error(`the data of this page has an unknown record ${tag}`);
 		}
 	}

@@ -351,6 +351,7 @@ async function start() {
 	$("title").textContent = trace.title;
 	$("size").textContent = `${plural(trace.frames, "call")}, ${plural(trace.threads.length, "thread")}, ${
 		plural(trace.cpus.length, "CPU")}, ${duration(trace.length)}`;
+	$("occasion").textContent = trace.occasion;
 	$("notes").textContent = remarks(trace);
 	writeHelp($("keys"), $("legend"));
 	new Pointer(app);

@@ -235,12 +235,13 @@ static void page_add_suspect_place_is_of_what_is_known(void **state)
 	const struct page_suspect early = {
 		.kind = "", .text = "", .function = "", .from = 10, .to = 20, .has_time = true};
 	static const uint8_t wanted[] = {
-		1,   0,				/* title */
-		2,   0xe8, 7, 0xac, 2, 0xb0, 9, /* head */
-		11,				/* suspects were looked for */
-		12,  7,	   0, 40,   7, 3,    1, 'k', 2,
-		'a', 'b',  1, 'f',			/* of time, thread and CPU */
-		12,  0,	   0, 0,    0, 0,    0, 0,   0, /* of no place in the page */
+		1,   0,				  /* title */
+		2,   0xe8, 7,	0xac, 2, 0xb0, 9, /* head */
+		11,				  /* suspects were looked for */
+		12,  7,	   0,	40,   7, 3,    1, 'k', 2,
+		'a', 'b',  1,	'f',			  /* of time, thread and CPU */
+		12,  0,	   0,	0,    0, 0,    0, 0,   0, /* of no place in the page */
+		13,  2,	   'o', 'n',			  /* the occasion */
 	};
 	int fd = memfd_create("page", MFD_CLOEXEC);
 	CLEANUP(page_freep) struct page *p = NULL;
@@ -251,11 +252,13 @@ static void page_add_suspect_place_is_of_what_is_known(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(page_new(fd, "", 100, &p), 0);
 	assert_int_equal(page_looked(p), -ENODATA);
+	assert_int_equal(page_set_occasion(p, "on"), -ENODATA);
 	assert_int_equal(page_add_suspect(p, &all), -ENODATA);
 	assert_int_equal(page_take(p, &head), 0);
 	assert_int_equal(page_looked(p), 0);
 	assert_int_equal(page_add_suspect(p, &all), 0);
 	assert_int_equal(page_add_suspect(p, &early), 0);
+	assert_int_equal(page_set_occasion(p, "on"), 0);
 	assert_int_equal(page_finish(p, NULL), 0);
 	text = read_page(fd, &size);
 	check_records(text, wanted, sizeof(wanted));

@@ -195,6 +195,23 @@ static void show_each_suspect_slow_call_has_its_own_time(void **state)
 	assert_non_null(strstr(t.text, "f\\x1b(): "));
 }
 
+static void show_occasion_is_one_line_of_what_is_known(void **state)
+{
+	struct json_object *report = json_tokener_parse(
+		"{\"host\":{\"hostname\":\"a\\u001b\"},\"trigger\":{\"kind\":\"signal\","
+		"\"name\":\"SIGUSR2\",\"reason\":\"x\\ny\",\"sender\":{\"pid\":7}}}");
+	char *text = NULL;
+
+	(void)state;
+	assert_non_null(report);
+	assert_int_equal(show_occasion(report, &text), 0);
+	assert_non_null(strstr(text, "host a\\x1b, "));
+	assert_non_null(strstr(text, ", trigger: signal, SIGUSR2, \"x\\x0ay\", by pid 7"));
+	assert_null(strchr(text, '\n'));
+	free(text);
+	json_object_put(report);
+}
+
 static void show_each_suspect_others_last_until_the_trigger(void **state)
 {
 	struct told t;
@@ -403,6 +420,7 @@ int main(void)
 		cmocka_unit_test(show_info_word_longer_than_a_line_is_divided),
 		cmocka_unit_test(show_info_says_what_has_no_names_and_what_would_give_them),
 		cmocka_unit_test(show_each_suspect_slow_call_has_its_own_time),
+		cmocka_unit_test(show_occasion_is_one_line_of_what_is_known),
 		cmocka_unit_test(show_each_suspect_others_last_until_the_trigger),
 		cmocka_unit_test(show_each_suspect_function_is_that_of_its_place),
 		cmocka_unit_test(show_each_suspect_function_has_parentheses_once),

@@ -34,6 +34,7 @@ export const finish = (delta, insns = 0, kind = 0, width = 0) =>
 
 
 export const looked = () => [11];
+export const occasion = (words) => [13, ...text(words)];
 export const suspect = (kind, words, f, { from, to, tid, cpu }) =>
 	[12, (from === undefined ? 0 : 1) | (tid === undefined ? 0 : 2) | (cpu === undefined ? 0 : 4), ...number(from ?? 0),
 		...number(to ?? 0), ...number(tid ?? 0), ...number(cpu ?? 0), ...text(kind), ...text(words), ...text(f)];

@@ -25,6 +25,11 @@ test("parse_suspects_are_as_they_were_written", () => {
 	]);
 });
 
+test("parse_occasion_is_a_text_or_none", () => {
+	assert.equal(parse(r.bytes(r.head(0, 100), r.occasion("host \u202ea"), r.end())).occasion, "host \\u{202e}a");
+	assert.equal(parse(r.bytes(r.head(0, 100), r.end())).occasion, "");
+});
+
 test("parse_suspects_not_looked_for_differs_from_none", () => {
 	assert.equal(traceOf().suspects, null);
 	assert.deepEqual(traceOf(r.looked()).suspects, []);
