@@ -47,9 +47,8 @@ export class Frames {
 		this.capacity = capacity;
 	}
 
+	/** Adds a call; there is room. */
 	begin(time, func, kind, cpu, parent, depth, width) {
-		if (this.n === this.capacity)
-			this.grow(this.capacity * 2);
 		const i = this.n++;
 
 		this.start[i] = this.end[i] = time;
@@ -267,9 +266,19 @@ class Parser {
 
 		const index = functionIndex(func, kind);
 
+		if (lane.frames.n === lane.frames.capacity)
+			this.grow(lane.frames);
 		this.lastFunction = Math.max(this.lastFunction, index);
 		open.push(lane.frames.begin(lane.last, index, kind, this.cpu,
 			open.length > 0 ? open[open.length - 1] : -1, open.length, width));
+	}
+
+	// Makes room for as many calls as there will be if the rest of the page is as what was read. A browser
+	// fills new arrays with 0: growing by a half each time took as long as reading the page.
+	grow(frames) {
+		const { bytes, pos } = this.in, all = frames.n * bytes.length / pos;
+
+		frames.grow(Math.ceil(Math.min(Math.max(all * 1.1, frames.n * 1.5), frames.n * 16)));
 	}
 
 	finish(kind, insns, width) {
