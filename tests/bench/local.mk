@@ -8,7 +8,7 @@ endif
 EXTRA_PROGRAMS += $(bench_programs) $(bench_helpers)
 CLEANFILES += $(bench_programs) $(bench_helpers)
 EXTRA_DIST += tests/bench/bench_sideband.py tests/bench/bench_decode.py tests/bench/measure.py \
-	tests/bench/parts.py tests/bench/peers.py tests/bench/programs.py
+	tests/bench/parts.py tests/bench/peers.py tests/bench/programs.py tests/bench/bench_page.mjs
 BENCH_SAMPLE = tests/bench/sample.c tests/bench/sample.h
 
 tests_bench_bench_freeze_SOURCES = tests/bench/bench_freeze.c $(BENCH_SAMPLE)
@@ -30,7 +30,7 @@ tests_bench_busy_SOURCES = tests/bench/busy.c
 tests_bench_usage_SOURCES = tests/bench/usage.c
 tests_bench_worst_SOURCES = tests/bench/worst.c
 
-.PHONY: bench bench-decode
+.PHONY: bench bench-decode bench-page
 bench: $(bench_programs) $(bench_helpers) daemon/ptsnapd bench-decode
 	@for program in $(bench_programs); do ./$$program || exit 1; done
 	@PTSNAP_BUILDDIR=. $(srcdir)/tests/bench/bench_sideband.py
@@ -38,3 +38,6 @@ bench: $(bench_programs) $(bench_helpers) daemon/ptsnapd bench-decode
 bench-decode: all $(bench_helpers)
 	@PTSNAP_BUILDDIR=. PTSNAP_SRCDIR=$(srcdir) PYTHONDONTWRITEBYTECODE=1 \
 		$(srcdir)/tests/bench/bench_decode.py $(BENCH_DECODE)
+# BENCH_PAGE: the number of calls.
+bench-page: all
+	@node $(srcdir)/tests/bench/bench_page.mjs ctl/ptsnapctl $(BENCH_PAGE)

@@ -64,7 +64,7 @@ export class Browser {
 				reject(new Error(this.dead));
 				return;
 			}
-			const sessionId = method.startsWith("Browser.") ? undefined : this.session;
+			const sessionId = /^(Browser|SystemInfo)\./.test(method) ? undefined : this.session;
 
 			this.waiting.set(++this.sent, { resolve, reject });
 			this.child.stdio[3].write(`${JSON.stringify({ id: this.sent, method, params, sessionId })}\0`);
