@@ -336,6 +336,19 @@ function followHash(app) {
 		app.suspects.go(Number(suspect[1]) - 1);
 }
 
+// Makes the rows of threads that were not seen yet while nobody waits: scrolling to a thread would wait.
+function prepare(app) {
+	const later = globalThis.requestIdleCallback ?? ((work) => setTimeout(work, 100));
+	const thread = app.trace.threads.find((t) => !t.rows);
+
+	if (!thread)
+		return;
+	later(() => {
+		app.timeline.rows(thread);
+		prepare(app);
+	});
+}
+
 async function start() {
 	performance.mark("begin");
 	const bytes = await unpack($("data").textContent);
@@ -362,6 +375,7 @@ async function start() {
 	app.draw();
 	performance.mark("ready");
 	document.documentElement.dataset.ready = "yes";
+	prepare(app);
 	return app;
 }
 
