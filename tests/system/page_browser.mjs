@@ -251,8 +251,7 @@ const CASES = {
 	async "suspects are links to their place, by mouse and by address"() {
 		await browser.key("4");
 		await browser.until('!document.getElementById("tab-suspects").hidden');
-		await browser.key("0");
-		const before = await browser.get(RANGE);
+		const before = await press("0", RANGE);
 
 		await browser.click(...await browser.middle("#suspects li:nth-child(2) a"));
 		await changed(RANGE, before);
