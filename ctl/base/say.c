@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "decoder/run/worker_run.h"
 
@@ -97,6 +98,15 @@ static size_t decode(const uint8_t *text, size_t size, uint32_t *ret)
 	return n;
 }
 
+/* The columns that a terminal gives to C: 2 for the scripts of East Asia and for pictures, 0 for
+ * marks that join the character before. One that the locale does not know has one. */
+static size_t columns_of_character(uint32_t c)
+{
+	int n = c < 0x300 ? 1 : wcwidth((wchar_t)c);
+
+	return n < 0 ? 1 : (size_t)n;
+}
+
 /* Writes one character of TEXT to SHOWN, escaped if necessary; returns its length in TEXT. */
 static size_t show_one(const uint8_t *text, size_t size, char shown[TEXT_SHOWN_MAX],
 		       size_t *ret_columns)
@@ -107,7 +117,7 @@ static size_t show_one(const uint8_t *text, size_t size, char shown[TEXT_SHOWN_M
 	if (n > 0 && !is_unsafe(c)) {
 		memcpy(shown, text, n);
 		shown[n] = '\0';
-		*ret_columns = 1;
+		*ret_columns = columns_of_character(c);
 		return n;
 	}
 	if (n > 1)
@@ -123,6 +133,29 @@ size_t text_show_one(const char *text, size_t size, char shown[static TEXT_SHOWN
 	size_t columns;
 
 	return show_one((const uint8_t *)text, size, shown, &columns);
+}
+
+size_t text_columns(const char *text, size_t size)
+{
+	char shown[TEXT_SHOWN_MAX];
+	size_t sum = 0, one;
+
+	for (size_t at = 0; at < size; sum += one)
+		at += show_one((const uint8_t *)text + at, size - at, shown, &one);
+	return sum;
+}
+
+size_t text_fit(const char *text, size_t size, size_t columns)
+{
+	char shown[TEXT_SHOWN_MAX];
+	size_t at = 0, used = 0, one, n;
+
+	for (; at < size; at += n, used += one) {
+		n = show_one((const uint8_t *)text + at, size - at, shown, &one);
+		if (used + one > columns)
+			break;
+	}
+	return at;
 }
 
 size_t text_puts(FILE *out, const char *text, size_t columns)

@@ -42,8 +42,13 @@ void say_worker(const struct worker_said *said);
  * appear as it is; SHOWN is then valid UTF-8. Returns the character's length in TEXT. */
 #define TEXT_SHOWN_MAX 16
 size_t text_show_one(const char *text, size_t size, char shown[static TEXT_SHOWN_MAX]);
-/* Prints TEXT (NULL prints "-"), escaped, in at most COLUMNS characters (0: no limit). The last
- * character of a text that is cut is "~". Returns the number of characters printed. */
+/* The columns of a terminal that text_puts() fills with the SIZE bytes at TEXT: a character has
+ * one, two (East Asian scripts, pictures), or none (marks that join the character before). */
+size_t text_columns(const char *text, size_t size);
+/* How many of the SIZE bytes at TEXT, from the first, fill at most COLUMNS columns. */
+size_t text_fit(const char *text, size_t size, size_t columns);
+/* Prints TEXT (NULL prints "-"), escaped, in at most COLUMNS columns (0: no limit). The last
+ * character of a text that is cut is "~". Returns the number of columns printed. */
 size_t text_puts(FILE *out, const char *text, size_t columns);
 /* Copies JSON, a document of SIZE bytes, with unsafe characters as \uNNNN and invalid UTF-8 as
  * \ufffd. *ret is the caller's and ends in a NUL that *ret_size (may be NULL) does not count. 0 or

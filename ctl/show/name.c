@@ -90,42 +90,61 @@ static void drop_between(char *name, char open)
 	name[to] = '\0';
 }
 
-/* Whether C is not the first byte of a UTF-8 character. */
-static bool is_continuation(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 static size_t width_of(const char *name)
 {
-	size_t n = 0;
-
-	for (; *name != '\0'; name++)
-		n += !is_continuation(*name);
-	return n;
+	return text_columns(name, strlen(name));
 }
 
-/* Keeps HEAD bytes of the beginning and as much of the end as COLUMNS has room for, without cutting
- * a character. */
-static void drop_middle(char *name, size_t head, size_t columns)
+/* How many bytes of NAME must go, with whole characters, for the rest to fit COLUMNS. The rest
+ * begins neither with a dot nor with a mark that would join the dots in front of it. */
+static size_t excess_of(const char *name, size_t columns)
 {
 	const size_t size = strlen(name);
-	size_t tail;
+	size_t left = width_of(name), at = 0, one, n;
+	char shown[TEXT_SHOWN_MAX];
 
-	while (head > 0 && (is_continuation(name[head]) || name[head - 1] == '.'))
-		head--;
-	if (columns < head + sizeof(DOTS) - 1 || size <= columns)
+	for (; at < size; at += n, left -= one) {
+		n = text_show_one(name + at, size - at, shown);
+		one = text_columns(name + at, n);
+		if (left <= columns && one > 0 && name[at] != '.')
+			break;
+	}
+	return at;
+}
+
+/* A copy of NAME, the caller's, with room for dots: a byte that they replace can have four columns
+ * (\xNN). NULL: no name, or no memory. */
+static char *copy_of(const char *name)
+{
+	const size_t size = name ? strnlen(name, MAX_NAME) : 0;
+	char *copy = name ? malloc(size + sizeof(DOTS)) : NULL;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, name, size);
+	copy[size] = '\0';
+	return copy;
+}
+
+/* Keeps HEAD columns of the beginning and as much of the end as COLUMNS has room for, without
+ * cutting a character. */
+static void drop_middle(char *name, size_t head, size_t columns)
+{
+	size_t from = text_fit(name, strlen(name), head), to;
+
+	while (from > 0 && name[from - 1] == '.')
+		from--;
+	head = text_columns(name, from);
+	if (columns < head + sizeof(DOTS) - 1 || width_of(name) <= columns)
 		return;
-	tail = size - (columns - head - (sizeof(DOTS) - 1));
-	while (is_continuation(name[tail]) || name[tail] == '.')
-		tail++;
-	memmove(name + head + sizeof(DOTS) - 1, name + tail, size - tail + 1);
-	memcpy(name + head, DOTS, sizeof(DOTS) - 1);
+	to = from + excess_of(name + from, columns - head - (sizeof(DOTS) - 1));
+	memmove(name + from + sizeof(DOTS) - 1, name + to, strlen(name + to) + 1);
+	memcpy(name + from, DOTS, sizeof(DOTS) - 1);
 }
 
 size_t name_puts(FILE *out, const char *name, size_t columns)
 {
-	CLEANUP_FREE char *copy = name ? strndup(name, MAX_NAME) : NULL;
+	CLEANUP_FREE char *copy = copy_of(name);
 
 	if (!copy || width_of(copy) <= columns)
 		return text_puts(out, name, columns);
@@ -145,7 +164,7 @@ size_t name_puts_place(FILE *out, struct json_object *place, size_t columns)
 
 size_t name_puts_source(FILE *out, const char *source, size_t columns)
 {
-	CLEANUP_FREE char *copy = source ? strndup(source, MAX_NAME) : NULL;
+	CLEANUP_FREE char *copy = copy_of(source);
 	char *slash;
 
 	if (!copy || width_of(copy) <= columns)

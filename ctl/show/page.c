@@ -31,16 +31,6 @@ void page_begin(struct page_text *t)
 	t->out = open_memstream(&t->text, &t->size);
 }
 
-/* The columns of the N bytes at TEXT, which text_puts() has made valid UTF-8. */
-static size_t columns_of(const char *text, size_t n)
-{
-	size_t columns = 0;
-
-	for (size_t i = 0; i < n; i++)
-		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-	return columns;
-}
-
 /* The length of the word at TEXT; a number and its unit are one word. */
 static size_t word_of(const char *text)
 {
@@ -53,22 +43,14 @@ static size_t word_of(const char *text)
 	return n + 1 + unit;
 }
 
-/* How many of the N bytes of a word fit a whole line. */
-static size_t fit_word(const char *text, size_t n, size_t width)
-{
-	while (n > 1 && (columns_of(text, n) > width || ((unsigned char)text[n] & 0xc0) == 0x80))
-		n--;
-	return n;
-}
-
 /* Prints TEXT in lines of WIDTH columns, each but the first behind INDENT blanks. */
 static void wrap(FILE *out, const char *text, size_t width, size_t indent, size_t max)
 {
 	size_t column = 0, lines = 1;
 
 	while (*text != '\0') {
-		const size_t n = fit_word(text, word_of(text), width);
-		const size_t columns = columns_of(text, n);
+		const size_t n = text_fit(text, word_of(text), width);
+		const size_t columns = text_columns(text, n);
 
 		if (n > 0 && column > 0 && column + 1 + columns > width) {
 			if (max > 0 && lines == max) {
@@ -98,7 +80,7 @@ void page_end(const struct page *p, struct page_text *t, const char *mark, size_
 	if (!t->out || fclose(t->out) == EOF)
 		return;
 	fprintf(p->out, "%s%s%s%*s", color ? RED : "", mark, color ? PLAIN : "",
-		(int)(indent - MIN_OF(indent, columns_of(mark, strlen(mark)))), "");
+		(int)(indent - MIN_OF(indent, text_columns(mark, strlen(mark)))), "");
 	wrap(p->out, t->text, width, indent, max);
 	free(t->text);
 }

@@ -3,6 +3,7 @@
  */
 #include "ctl/base/say.h"
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,6 +106,24 @@ static void text_json_of_what_is_harmless_changes_nothing(void **state)
 	assert_string_equal(safe, document);
 }
 
+#define WIDE  "\xe4\xb8\xad\xe6\x96\x87" /* two characters of two columns each */
+#define ACUTE "\xcc\x81"		 /* joins the character before */
+
+static void text_columns_are_those_of_a_terminal(void **state)
+{
+	static const char wide[] = "a" WIDE "e" ACUTE;
+
+	(void)state;
+	assert_int_equal(text_columns("plain", 5), 5);
+	assert_int_equal(text_columns("", 0), 0);
+	assert_int_equal(text_columns(wide, sizeof(wide) - 1), 6);
+	assert_int_equal(text_columns("\n\xff", 2), 8);
+	assert_int_equal(text_fit(wide, sizeof(wide) - 1, 6), sizeof(wide) - 1);
+	assert_int_equal(text_fit(wide, sizeof(wide) - 1, 4), 4);
+	assert_int_equal(text_fit(wide, sizeof(wide) - 1, 0), 0);
+	assert_int_equal(text_fit("\n", 1, 3), 0);
+}
+
 static void text_print_cases(void **state)
 {
 	static const struct {
@@ -119,6 +138,12 @@ static void text_print_cases(void **state)
 		{"gr\xc3\xbc\xc3\x9f", 4, "gr\xc3\xbc\xc3\x9f"},
 		{"gr\xc3\xbc\xc3\x9f", 3, "gr~"},
 		{"\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{WIDE "x", 5, WIDE "x"},
+		{WIDE "x", 4, "\xe4\xb8\xad~"},
+		{WIDE "x", 3, "\xe4\xb8\xad~"},
+		{WIDE, 2, "~"},
+		{"e" ACUTE "e" ACUTE "f", 3, "e" ACUTE "e" ACUTE "f"},
+		{"e" ACUTE "e" ACUTE "f", 2, "e" ACUTE "~"},
 		{"a\nb", 0, "a\\x0ab"},
 		{"a\nb", 4, "a~"},
 		{"\xc2\x9b", 0, "\\u{9b}"},
@@ -138,6 +163,8 @@ static void text_print_cases(void **state)
 		text_puts(f, cases[i].text, cases[i].columns);
 		fclose(f);
 		assert_string_equal(out, cases[i].expected);
+		if (cases[i].text && cases[i].columns > 0)
+			assert_true(text_columns(out, size) <= cases[i].columns);
 	}
 }
 
@@ -155,6 +182,7 @@ static void text_is_utf8_cases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_columns_are_those_of_a_terminal),
 		cmocka_unit_test(text_print_cases),
 		cmocka_unit_test(text_is_utf8_cases),
 		cmocka_unit_test(text_puts_of_what_terminals_obey_shows_it),
@@ -162,5 +190,8 @@ int main(void)
 		cmocka_unit_test(text_json_of_what_is_harmless_changes_nothing),
 	};
 
+	/* Widths are those of the locale. */
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

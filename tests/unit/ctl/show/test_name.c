@@ -4,6 +4,7 @@
  */
 #include "ctl/show/show_private.h"
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "ctl/base/say.h"
 #include "proto/base.h"
 
 typedef size_t (*puts_fn)(FILE *out, const char *text, size_t columns);
@@ -29,6 +31,7 @@ static void check(puts_fn fn, const char *name, size_t columns, const char *want
 		fail_msg("\"%s\" in %zu columns is \"%s\", not \"%s\"", name ? name : "(null)",
 			 columns, text, wanted);
 	assert_true(used <= columns);
+	assert_true(text_columns(text, size) <= columns);
 }
 
 static void name_puts_short_name_stays(void **state)
@@ -49,6 +52,22 @@ static void name_puts_long_name_loses_templates_then_parameters_then_its_middle(
 	check(name_puts, name, 30, "std::map<...>::find(...)+0x4f");
 	check(name_puts, name, 20, "std::map<...)+0x4f");
 	check(name_puts, "abcdefghijklmnopqrstuvwxyz", 13, "abcdef...wxyz");
+}
+
+static void name_puts_characters_may_be_wide_or_no_column(void **state)
+{
+	static const char wide[] = "\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad";
+	static const char marks[] = "abcde\xcc\x81"
+				    "f\xcc\x81"
+				    "ghij\xcc\x81";
+
+	(void)state;
+	check(name_puts, wide, 10, wide);
+	check(name_puts, wide, 9, "\xe4\xb8\xad\xe4\xb8\xad...\xe4\xb8\xad");
+	check(name_puts, marks, 10, marks);
+	check(name_puts, marks, 9, "abcd...ij\xcc\x81");
+	/* A byte that is shown as four characters makes room for three dots. */
+	check(name_puts, "abcdef\nghijkl", 14, "abcdef...hijkl");
 }
 
 static void name_puts_operators_are_no_brackets(void **state)
@@ -90,12 +109,12 @@ static void name_puts_strangers_text_is_escaped(void **state)
 {
 	(void)state;
 	check(name_puts, "a\x1b[1mbb", 16, "a\\x1b[1mbb");
-	check(name_puts, "\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b", 6, "\\x1b~");
+	check(name_puts, "\x1b\x1b\x1b\x1b\x1b\x1b\x1b\x1b", 8, "\\x1b...");
 	/* Characters are not cut in two. */
 	check(name_puts, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 7,
-	      "\xc3\xa4...\xc3\xa4");
+	      "\xc3\xa4\xc3\xa4\xc3\xa4...\xc3\xa4");
 	check(name_puts, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
-	      8, "\xc3\xa4\xc3\xa4...");
+	      8, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4...\xc3\xa4");
 }
 
 static void name_puts_endless_name_ends(void **state)
@@ -133,6 +152,7 @@ int main(void)
 		cmocka_unit_test(name_puts_short_name_stays),
 		cmocka_unit_test(
 			name_puts_long_name_loses_templates_then_parameters_then_its_middle),
+		cmocka_unit_test(name_puts_characters_may_be_wide_or_no_column),
 		cmocka_unit_test(name_puts_operators_are_no_brackets),
 		cmocka_unit_test(name_puts_scopes_in_brackets_stay),
 		cmocka_unit_test(name_puts_brackets_without_a_pair_are_text),
@@ -141,5 +161,8 @@ int main(void)
 		cmocka_unit_test(name_puts_source_keeps_the_file),
 	};
 
+	/* Widths are those of the locale. */
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
