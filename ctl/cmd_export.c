@@ -8,11 +8,13 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 
 #include "ctl/base/file.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/say.h"
 #include "ctl/calls/calls.h"
 #include "ctl/calls/slice.h"
@@ -329,7 +331,8 @@ static int export_calls(const struct request *q, int fd)
 	int r = exporter_new(q->format, q->weight, fd, &e);
 
 	source.span = slice_decode_until(&q->slice);
-	source.progress = q->output || !isatty(STDOUT_FILENO);
+	if (isatty(fd))
+		progress_never();
 	if (r == 0 && slice_is_given(&q->slice))
 		r = slicer_new(&q->slice, exporter_take, e, &s);
 	if (r == 0)
@@ -414,7 +417,6 @@ static int read_sliced(const struct request *q, struct brstack *b)
 
 	source.show = WORKER_SHOW_STREAM;
 	source.opened = write_sliced_maps;
-	source.progress = q->output || !isatty(STDOUT_FILENO);
 	if (r == 0)
 		r = calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_sliced, &s);
 	return r == 0 ? listing_finish(s.listing, false) : r;
@@ -425,7 +427,6 @@ static int read_all(const struct request *q, struct brstack *b)
 	struct calls_source source = q->source;
 
 	source.opened = write_maps;
-	source.progress = q->output || !isatty(STDOUT_FILENO);
 	return calls_read_lines(&source, WORKER_VIEW_BRANCHES, take_branches, b);
 }
 

@@ -11,6 +11,7 @@
 #include "proto/base.h"
 
 #include "ctl/base/field.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/say.h"
 #include "ctl/calls/calls.h"
 #include "ctl/calls/slice.h"
@@ -27,6 +28,7 @@ struct request {
 	struct slice slice;
 	struct listing_printer printer;
 	uint64_t last, limit; /* 0: all */
+	struct pager pager;
 	bool no_pager;
 };
 
@@ -102,10 +104,22 @@ static int parse(struct request *q, int argc, char **argv)
 
 /* --- Reading --- */
 
+/* The pager begins with the first line: until then, Ctrl-C is ours, and the progress is shown. */
+static void begin_lines(struct request *q)
+{
+	if (!q->printer.terminal)
+		return;
+	progress_end();
+	if (!q->no_pager && !json_wanted(q->settings))
+		pager_begin(&q->pager);
+}
+
 static int print_line(void *userdata, const struct listing_line *line)
 {
 	struct request *q = userdata;
 
+	if (q->printer.n == 0)
+		begin_lines(q);
 	listing_print(&q->printer, line);
 	if (ferror(stdout))
 		return DONE;
@@ -156,7 +170,6 @@ static int read_listing(struct request *q, struct listing *l)
 static int run(struct request *q)
 {
 	CLEANUP(listing_freep) struct listing *l = NULL;
-	struct pager pager = {0};
 	int r = listing_new(&q->slice, q->last, print_line, q, &l);
 
 	if (r < 0)
@@ -166,12 +179,10 @@ static int run(struct request *q)
 	q->printer.style = show_style_of_stdout();
 	q->printer.terminal = isatty(STDOUT_FILENO);
 	q->printer.lines = q->source.lines;
-	if (q->printer.terminal && !q->no_pager && !json_wanted(q->settings))
-		pager_begin(&pager);
 	r = read_listing(q, l);
 	if (r == 0)
 		listing_print_end(&q->printer);
-	pager_end(&pager);
+	pager_end(&q->pager);
 	if (r == 0)
 		remark(q, listing_told(l));
 	return r == 0 ? 0 : say_result(q, r);

@@ -252,7 +252,6 @@ static int read_calls(const struct view_request *q, struct page *page)
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	source.opened = q->no_suspects ? NULL : read_report;
-	source.progress = true;
 	source.span = slice_decode_until(&q->slice);
 	open_stream(q->source.operand, &stream_fd);
 	r = stream_fd >= 0 ? calls_read_fd(stream_fd, take, &t) : calls_read(&source, take, &t);

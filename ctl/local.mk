@@ -58,6 +58,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \
 	ctl/base/field.c ctl/base/field.h \
 	ctl/base/place.c ctl/base/place.h \
+	ctl/base/progress.c ctl/base/progress.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
 	ctl/decode/import_pevents.c \

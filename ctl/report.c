@@ -71,7 +71,6 @@ static int decode_report(struct settings *s, const struct report_wanted *w, cons
 	r = decode_request_parse(&q, 3, argv);
 	q.options.report_limit = w->lists ? REPORT_LIST_LIMIT : REPORT_DECODE_LIMIT;
 	q.options.slice = w->slice;
-	q.progress = true;
 	if (r == 0)
 		r = decode_open(&q, &fd);
 	if (r != 0)

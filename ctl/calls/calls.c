@@ -191,7 +191,6 @@ static void set_request(struct decode_request *q, const struct calls_source *sou
 	q->options.lines = source->lines;
 	q->options.threads = source->threads;
 	q->options.slice = source->span;
-	q->progress = source->progress;
 	if (source->memory > 0)
 		q->options.memory_limit = source->memory;
 	q->bundle = source->operand;

@@ -39,7 +39,6 @@ struct calls_source {
 	uint64_t memory;  /* of the decoder; 0: the usual limit */
 	uint32_t threads; /* of the decoder; 0: one for each CPU */
 	uint64_t show;	  /* WORKER_SHOW_*, of a view that is lines */
-	bool progress;	  /* show it on a terminal */
 	struct decode_slice span; /* what is decoded; only its times */
 	/* Is handed the bundle (borrowed) before the decode; NULL: not needed. 0; another value is
 	 * the result of the reading. */

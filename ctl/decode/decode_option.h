@@ -49,7 +49,6 @@ struct decode_request {
 	bool has_report_size;
 	bool not_installed; /* files that are installed on this host are not looked for */
 	bool debuginfod;
-	bool progress; /* show it on standard error, if that is a terminal */
 	struct raw raw;
 };
 

@@ -15,6 +15,7 @@
 #include "proto/base.h"
 
 #include "ctl/base/file.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/say.h"
 #include "ctl/client/stored.h"
 #include "ctl/decode/answers.h"
@@ -156,15 +157,12 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	return 0;
 }
 
-/* USERDATA is of the answers, and not needed. */
-static void show_progress(void *userdata, unsigned phase, unsigned percent)
+static void on_progress(void *userdata, unsigned phase, unsigned percent)
 {
 	(void)userdata;
+	/* The other phases have no percent, and are short. */
 	if (phase == WORKER_PHASE_DECODE)
-		fprintf(stderr, "\r\033[Kdecoding: %u %%", percent);
-	else
-		fputs("\r\033[Kwriting", stderr);
-	fflush(stderr);
+		progress_tell(percent);
 }
 
 int decode_run_worker(const struct decode_request *q, int bundle_fd, int output_fd, int cancel_fd)
@@ -180,6 +178,7 @@ int decode_run_worker(const struct decode_request *q, int bundle_fd, int output_
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,
 		.cancel_fd = cancel_fd,
+		.progress = on_progress,
 	};
 	int r = answers_init(&answers, q, bundle_fd);
 
@@ -190,11 +189,11 @@ int decode_run_worker(const struct decode_request *q, int bundle_fd, int output_
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	job.program = program;
 	answers_use(&answers, &job);
-	if (q->progress && !q->settings->quiet && isatty(STDERR_FILENO))
-		job.progress = show_progress;
+	/* A terminal that shows what the worker writes has no room for more. */
+	if (!q->settings->quiet && !isatty(output_fd))
+		progress_begin(name, PROGRESS_PATIENCE_NSEC);
 	r = worker_run(&job, &outcome);
-	if (job.progress)
-		fputs("\r\033[K", stderr);
+	progress_end();
 	say_worker(&outcome.said);
 	if (r == 0 && !q->settings->quiet)
 		answers_remark(&answers, name);

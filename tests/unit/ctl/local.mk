@@ -83,6 +83,10 @@ check_PROGRAMS += tests/unit/ctl/base/test_nearest
 tests_unit_ctl_base_test_nearest_SOURCES = tests/unit/ctl/base/test_nearest.c
 tests_unit_ctl_base_test_nearest_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/base/test_progress
+tests_unit_ctl_base_test_progress_SOURCES = tests/unit/ctl/base/test_progress.c
+tests_unit_ctl_base_test_progress_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/export/test_export
 tests_unit_ctl_export_test_export_SOURCES = tests/unit/ctl/export/test_export.c
 tests_unit_ctl_export_test_export_LDADD = $(ctl_test_libs)
