@@ -9,21 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/base.h"
 
 #include "ctl/base/field.h"
+#include "ctl/base/progress.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "ctl/calls/calls.h"
 #include "ctl/calls/gaps.h"
 #include "ctl/calls/order.h"
 #include "ctl/calls/slice.h"
+#include "ctl/show/pager.h"
 #include "ctl/show/show.h"
 
 #define MAX_LAST   1000000u
 #define MAX_INDENT 60u	   /* calls further in are indented no more */
 #define DONE	   INT_MIN /* no errno, no exit code */
+
+/* On a terminal, lines are as wide as the terminal. */
+#define WIDE	   120u /* columns from which on a line has the thread's name */
+#define LEAST_NAME 12u	/* columns of a name that is far in */
 
 struct request {
 	struct settings *settings;
@@ -32,7 +39,9 @@ struct request {
 	struct order order;
 	struct gaps gaps;
 	uint64_t last, limit; /* 0: all */
-	bool utf8;
+	struct show_style style;
+	struct pager pager;
+	bool terminal, no_pager;
 	uint64_t n, n_calls;	   /* printed: lines, and calls of them */
 	struct order_call *newest; /* owned; a ring of the last ones, with --last */
 	uint64_t n_newest;
@@ -46,6 +55,7 @@ enum {
 	OPTION_LAST,
 	OPTION_LIMIT,
 	OPTION_DEPTH,
+	OPTION_NO_PAGER,
 	OPTION_SOURCE,				       /* the first of SOURCE_OPTIONS */
 	OPTION_SLICE = OPTION_SOURCE + SOURCE_OPTIONS, /* the first of SLICE_OPTIONS */
 };
@@ -56,6 +66,7 @@ static const struct option OPTIONS[] = {
 	{"last", required_argument, NULL, OPTION_LAST},
 	{"limit", required_argument, NULL, OPTION_LIMIT},
 	{"depth", required_argument, NULL, OPTION_DEPTH},
+	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
 };
 
 static int take_depth(struct request *q)
@@ -86,6 +97,7 @@ static int take(struct request *q, int option)
 	case OPTION_LAST: return option_count("--last", optarg, MAX_LAST, &q->last);
 	case OPTION_LIMIT: return option_count("--limit", optarg, UINT64_MAX, &q->limit);
 	case OPTION_DEPTH: return take_depth(q);
+	case OPTION_NO_PAGER: q->no_pager = true; return 0;
 	}
 	if (option < OPTION_SLICE)
 		return source_option_take(&q->source, (size_t)(option - OPTION_SOURCE), optarg);
@@ -194,75 +206,145 @@ static void print_json(struct request *q, const struct order_call *c)
 	json_object_put(o);
 }
 
-/* How long it took, with what is uncertain if that is more than a tenth. */
-static void print_duration(const struct request *q, const struct order_call *c)
+/* Whether a line has the thread's name. */
+static bool is_wide(const struct request *q)
 {
-	uint64_t uncertain, took = order_duration(c, &uncertain);
-	char text[80];
-	int n;
-
-	if (!is_measured(c)) {
-		printf("%21s %10s  ", "-", "");
-		return;
-	}
-	n = snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "",
-		     figure_nsec(c->gap ? c->covered : took).text);
-
-	if (uncertain > took / 10 && uncertain > 0)
-		snprintf(text + n, sizeof(text) - (size_t)n, " %s%s", q->utf8 ? "\u00b1" : "+-",
-			 figure_nsec(uncertain).text);
-	/* The sign is one column and two bytes. */
-	n = (int)strlen(text) - (strchr(text, '\xc2') != NULL);
-	printf("%*s%s ", MAX_OF(21 - n, 0), "", text);
-	if (c->off > 0)
-		snprintf(text, sizeof(text), "%s", figure_nsec(took - MIN_OF(took, c->off)).text);
-	printf("%10s  ", c->off > 0 ? text : "");
+	return !q->terminal || q->style.columns >= WIDE;
 }
 
-static void print_thread(const struct request *q, const struct order_call *c)
+static size_t took_width(const struct request *q)
+{
+	return is_wide(q) ? 21 : 18;
+}
+
+static size_t on_cpu_width(const struct request *q)
+{
+	return is_wide(q) ? 10 : 8;
+}
+
+/* TEXT at the right of WIDTH columns, and a blank. Returns the columns. */
+static size_t put_right(const char *text, size_t width)
+{
+	size_t columns = text_columns(text, strlen(text));
+
+	printf("%*s%s ", (int)(width - MIN_OF(columns, width)), "", text);
+	return MAX_OF(columns, width) + 1;
+}
+
+/* How long it took, with what is uncertain if that is more than a tenth. Returns the columns. */
+static size_t print_duration(const struct request *q, const struct order_call *c)
+{
+	uint64_t uncertain, took = order_duration(c, &uncertain);
+	struct figure on_cpu = {.text = ""};
+	char text[80] = "-";
+	size_t n;
+
+	if (is_measured(c)) {
+		n = (size_t)snprintf(text, sizeof(text), "%s%s", c->running ? ">" : "",
+				     figure_nsec(c->gap ? c->covered : took).text);
+		if (uncertain > took / 10 && uncertain > 0)
+			snprintf(text + n, sizeof(text) - n, " %s%s",
+				 q->style.utf8 ? "\u00b1" : "+-", figure_nsec(uncertain).text);
+		if (c->off > 0)
+			on_cpu = figure_nsec(took - MIN_OF(took, c->off));
+	}
+	n = put_right(text, took_width(q));
+	n += put_right(on_cpu.text, on_cpu_width(q));
+	putchar(' ');
+	return n + 1;
+}
+
+/* Returns the columns. */
+static size_t print_thread(const struct request *q, const struct order_call *c)
 {
 	const struct order_thread *t = order_thread(&q->order, c->thread);
-	char text[16];
+	const char *name = c->thread != 0 && *t->name ? t->name : "-";
 	size_t used = 0;
 
-	if (c->thread == 0) {
-		printf("%-16s %-7s ", "-", "-");
-		return;
+	if (is_wide(q)) {
+		used = text_puts(stdout, name, 16);
+		printf("%*s", (int)(17 - used), "");
+		used = 17;
 	}
-	used = text_puts(stdout, *t->name ? t->name : "-", 16);
-	snprintf(text, sizeof(text), "%u", t->tid);
-	printf("%*s%-7s ", (int)(17 - used), "", text);
+	return used + (size_t)(c->thread == 0 ? printf("%-7s ", "-") : printf("%-7u ", t->tid));
+}
+
+/* What stands behind the name. */
+static void put_remarks(FILE *out, const struct order_call *c)
+{
+	if (c->gap && c->thread == 0)
+		fprintf(out, " (CPU %u)", c->cpu);
+	if (c->gap && c->gaps > 1)
+		fprintf(out, ", %ju times within %s", (uintmax_t)c->gaps,
+			figure_nsec(c->end - c->begin).text);
+	if (!c->gap && (c->how == CALLSTREAM_SIGNAL || c->how == CALLSTREAM_FOUND ||
+			(c->function && is_measured(c) && c->how != CALLSTREAM_CALL &&
+			 c->how != CALLSTREAM_JUMP)))
+		fprintf(out, " <%s>", callstream_begin_name(c->how));
+	if (!c->gap && !c->running && c->ended != CALLSTREAM_RETURN && c->ended != CALLSTREAM_LEFT)
+		fprintf(out, " [%s]", callstream_end_name(c->ended));
+}
+
+/* The name, indented, and remarks; on a terminal in the columns behind USED. */
+static void print_name(const struct request *q, const struct order_call *c, size_t used)
+{
+	const size_t indent = 2 * MIN_OF(c->depth, MAX_INDENT);
+	const size_t all = q->style.columns > used ? q->style.columns - used : 0;
+	CLEANUP_FREE char *remarks = NULL;
+	size_t size = 0, room;
+	FILE *out = open_memstream(&remarks, &size);
+
+	if (out)
+		put_remarks(out, c);
+	if (!out || fclose(out) == EOF)
+		size = 0;
+	size += c->gap ? strlen("# gap ") : 0;
+	room = all > size + LEAST_NAME ? all - size : LEAST_NAME;
+	/* Who is far in is indented less, so that the name has room. */
+	printf("%*s%s", (int)(q->terminal ? MIN_OF(indent, room - LEAST_NAME) : indent), "",
+	       c->gap ? "# gap " : "");
+	if (q->terminal)
+		name_puts(stdout, name_of(q, c), room - MIN_OF(indent, room - LEAST_NAME));
+	else
+		text_puts(stdout, name_of(q, c), 0);
+	puts(remarks ? remarks : "");
+}
+
+static void print_head(const struct request *q)
+{
+	printf("%13s ", q->order.trigger ? "TRIGGER +ms" : "BEGIN +ms");
+	if (is_wide(q))
+		printf("%-16s ", "COMM");
+	printf("%-7s %*s %*s  CALL\n", "TID", (int)took_width(q), "TOOK", (int)on_cpu_width(q),
+	       "ON CPU");
 }
 
 static void print_text(struct request *q, const struct order_call *c)
 {
+	size_t used = 14;
+
 	if (q->n == 0)
-		printf("%16s %-16s %-7s %21s %10s  %s\n",
-		       q->order.trigger ? "SINCE TRIGGER ms" : "SINCE BEGIN ms", "COMM", "TID",
-		       "TOOK", "ON CPU", "CALL");
-	printf("%16.6f ", (double)time_of(q, c) / 1e6);
-	print_thread(q, c);
-	print_duration(q, c);
-	printf("%*s", (int)(2 * MIN_OF(c->depth, MAX_INDENT)), "");
-	if (c->gap)
-		fputs("# gap ", stdout);
-	text_puts(stdout, name_of(q, c), 0);
-	if (c->gap && c->thread == 0)
-		printf(" (CPU %u)", c->cpu);
-	if (c->gap && c->gaps > 1)
-		printf(", %ju times within %s", (uintmax_t)c->gaps,
-		       figure_nsec(c->end - c->begin).text);
-	if (!c->gap && (c->how == CALLSTREAM_SIGNAL || c->how == CALLSTREAM_FOUND ||
-			(c->function && is_measured(c) && c->how != CALLSTREAM_CALL &&
-			 c->how != CALLSTREAM_JUMP)))
-		printf(" <%s>", callstream_begin_name(c->how));
-	if (!c->gap && !c->running && c->ended != CALLSTREAM_RETURN && c->ended != CALLSTREAM_LEFT)
-		printf(" [%s]", callstream_end_name(c->ended));
-	putchar('\n');
+		print_head(q);
+	printf("%13.6f ", (double)time_of(q, c) / 1e6);
+	used += print_thread(q, c);
+	used += print_duration(q, c);
+	print_name(q, c, used);
+}
+
+/* The pager begins with the first line: until then, Ctrl-C is ours, and the progress is shown. */
+static void begin_lines(struct request *q)
+{
+	if (!q->terminal)
+		return;
+	progress_end();
+	if (!q->no_pager && !json_wanted(q->settings))
+		pager_begin(&q->pager);
 }
 
 static int print_call(struct request *q, const struct order_call *c)
 {
+	if (q->n == 0)
+		begin_lines(q);
 	if (json_wanted(q->settings))
 		print_json(q, c);
 	else
@@ -309,10 +391,10 @@ static void remark_gaps(const struct request *q)
 	const char *where = q->limit > 0 && q->n == q->limit ? " up to the last line" : "";
 
 	if (q->gaps.left_out > 0)
-		say("%ju gaps%s, %ju of which touch none of these calls and are not shown",
-		    (uintmax_t)q->gaps.n, where, (uintmax_t)q->gaps.left_out);
+		say("%s%s, %ju of which touch none of these calls and are not shown",
+		    figure_things(q->gaps.n, "gap").text, where, (uintmax_t)q->gaps.left_out);
 	else
-		say("%ju gaps%s", (uintmax_t)q->gaps.n, where);
+		say("%s%s", figure_things(q->gaps.n, "gap").text, where);
 }
 
 static void remark(const struct request *q)
@@ -325,11 +407,12 @@ static void remark(const struct request *q)
 	if (q->gaps.n > 0)
 		remark_gaps(q);
 	if (q->order.running > 0)
-		say("%ju calls are shown with the time until %u calls had begun in them or behind "
-		    "them (> before the time), not until their end",
-		    (uintmax_t)q->order.running, ORDER_MAX);
+		say("> stands before the time of %s that had not ended when %u later calls had "
+		    "begun: the time so far",
+		    figure_things(q->order.running, "call").text, ORDER_MAX);
 	if (q->order.cut > 0)
-		say("%ju calls lie too deep in others and were left out", (uintmax_t)q->order.cut);
+		say("%s left out, too deep within others",
+		    figure_things(q->order.cut, "call").text);
 	if (q->order.nameless > 0)
 		say("%ju names of functions and threads are shown as " ORDER_NAMELESS
 		    ", because the names take too much memory",
@@ -360,26 +443,37 @@ static int say_failure(const struct request *q, int r)
 	return r > 0 ? r : say_error(EXIT_CODE_FAILURE, "%s: %s", q->source.operand, strerror(-r));
 }
 
-static int run(struct request *q)
+static int read_calls(struct request *q)
 {
 	CLEANUP(slicer_freep) struct slicer *slicer = NULL;
 	int r;
 
-	if (q->last > 0 && !(q->newest = calloc(q->last, sizeof(*q->newest))))
-		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	if (slicer_new(&q->slice, order_take, &q->order, &slicer) < 0)
-		return say_error(EXIT_CODE_FAILURE, "out of memory");
-	choose_gaps(q);
+		return -ENOMEM;
 	q->source.span = slice_decode_until(&q->slice);
 	r = calls_read(&q->source, slicer_take, slicer);
 	if (r == 0)
 		r = gaps_finish(&q->gaps);
 	if (r == 0 && q->last > 0)
 		r = print_newest(q);
+	return r;
+}
+
+static int run(struct request *q)
+{
+	int r;
+
+	if (q->last > 0 && !(q->newest = calloc(q->last, sizeof(*q->newest))))
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	q->style = show_style_of_stdout();
+	q->terminal = isatty(STDOUT_FILENO);
+	choose_gaps(q);
+	r = read_calls(q);
+	if ((r == 0 || r == DONE) && q->settings->json == JSON_PRETTY)
+		puts(q->n > 0 ? "]" : "[]");
+	pager_end(&q->pager);
 	if (r != 0 && r != DONE)
 		return say_failure(q, r);
-	if (q->settings->json == JSON_PRETTY)
-		puts(q->n > 0 ? "]" : "[]");
 	remark(q);
 	return 0;
 }
@@ -395,10 +489,8 @@ int cmd_calls(struct settings *s, int argc, char **argv)
 	q.gaps.fn = on_line;
 	q.gaps.userdata = &q;
 	r = parse(&q, argc, argv);
-	if (r == 0 && !s->help && !s->version) {
-		q.utf8 = show_style_of_stdout().utf8;
+	if (r == 0 && !s->help && !s->version)
 		r = run(&q);
-	}
 	free(q.newest);
 	gaps_done(&q.gaps);
 	order_done(&q.order);

@@ -201,8 +201,8 @@ static const struct verb VERBS[] = {
 	{"calls", cmd_calls,
 	 "  calls [--from=TIME] [--to=TIME] [--cpu=N] [--pid=PID] [--thread=TID] [--comm=GLOB]\n"
 	 "        [--function=GLOB] [--image=GLOB] [--longer-than=TIME] [--depth=N]\n"
-	 "        [--last=N|--limit=N] [--lines] [--symbols=DIR]... [--debuginfod] [--no-names]\n"
-	 "        [--sysroot=DIR] [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
+	 "        [--last=N|--limit=N] [--lines] [--no-pager] [--symbols=DIR]... [--debuginfod]\n"
+	 "        [--no-names] [--sysroot=DIR] [--worker=PATH] ID|latest|BUNDLE|PERF.DATA\n"
 	 "        Show calls, one a line, indented: when each began, how long it took and how\n"
 	 "        much of that on a CPU, and how it ended if not by a return. --from=-20ms is\n"
 	 "        20 ms before the trigger, --from=20ms 20 ms behind the begin of the trace.\n"

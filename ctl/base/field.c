@@ -137,6 +137,16 @@ struct figure figure_bytes(uint64_t bytes)
 	return f;
 }
 
+struct figure figure_things(uint64_t n, const char *what)
+{
+	const size_t size = strlen(what);
+	const char *plural = n == 1 ? "" : size > 0 && what[size - 1] == 's' ? "es" : "s";
+	struct figure f;
+
+	snprintf(f.text, sizeof(f.text), "%.18s %.10s%s", figure_count(n).text, what, plural);
+	return f;
+}
+
 struct figure figure_nsec(uint64_t nsec)
 {
 	static const char *const units[] = {"us", "ms", "s", NULL};

@@ -38,7 +38,9 @@ struct figure {
 	char text[32];
 };
 
-struct figure figure_count(uint64_t n);	    /* 1,234,567 */
+struct figure figure_count(uint64_t n); /* 1,234,567 */
+/* N of WHAT, which is the singular: "1 gap", "1,234 gaps", "2 processes". */
+struct figure figure_things(uint64_t n, const char *what);
 struct figure figure_bytes(uint64_t bytes); /* 4.0 MiB */
 struct figure figure_nsec(uint64_t nsec);   /* 12.3 ms */
 struct figure figure_date(uint64_t usec);   /* 2024-05-17 12:34:56 +0200, of CLOCK_REALTIME */

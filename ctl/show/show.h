@@ -36,6 +36,14 @@
 /* Prints the summary of REPORT, the JSON object that proto/report.h describes. */
 void show_report(FILE *out, struct json_object *report);
 
+/*
+ * Prints NAME (untrusted text; NULL prints "-") in at most COLUMNS columns, escaped as by
+ * text_puts(), and returns the number of columns. A name that is too long loses first the
+ * template arguments of C++, then the parameters, then its middle; "..." stands for what is left
+ * out.
+ */
+size_t name_puts(FILE *out, const char *name, size_t columns);
+
 /* How a page may look. */
 struct show_style {
 	unsigned columns; /* of a line */

@@ -10,6 +10,8 @@
 
 #include <json-c/json.h>
 
+#include "ctl/show/show.h"
+
 /* How many of N CPUs a table shows: all of a few, a few of many. */
 #define SHOW_CPUS(n) ((n) <= 8 ? (n) : 4)
 
@@ -60,14 +62,7 @@ void packages_find(const char *const *paths, size_t n, struct packages *ret);
 
 /* --- name.c: names of functions and source lines, shortened to a number of columns --- */
 
-/*
- * Prints NAME (untrusted text; NULL prints "-") in at most COLUMNS characters, escaped as by
- * text_puts(), and returns the number of characters. A name that is too long loses first the
- * template arguments of C++, then the parameters, then its middle; "..." stands for what is left
- * out.
- */
-size_t name_puts(FILE *out, const char *name, size_t columns);
-/* Prints "NAME+0xOFFSET" of PLACE (ctl/base/place.h), or its address, likewise. */
+/* Prints "NAME+0xOFFSET" of PLACE (ctl/base/place.h), or its address, as name_puts() does. */
 size_t name_puts_place(FILE *out, struct json_object *place, size_t columns);
 /* Prints "FILE:LINE" likewise. The beginning of a path that is too long is left out. */
 size_t name_puts_source(FILE *out, const char *source, size_t columns);

@@ -108,7 +108,7 @@ lines() {
 	command -v script >/dev/null || skip "no script"
 	made small
 	for columns in 80 100 132 200; do
-		for verb in branches "insns --lines"; do
+		for verb in branches "insns --lines" calls; do
 			script -qec "stty cols $columns; NO_COLOR=1 PTSNAP_PAGER= '$ctl' $verb -q '$bundle'" /dev/null \
 				</dev/null | tr -d '\r' >"$dir/out"
 			[ "$(wc -l <"$dir/out")" -gt 10 ]
@@ -117,8 +117,13 @@ lines() {
 		done
 	done
 	# A pager reads the lines.
-	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' branches -q '$bundle'" /dev/null </dev/null >"$dir/out"
-	[ "$(grep -c '^P' "$dir/out")" -eq "$(wc -l <"$dir/out")" ]
+	for verb in branches calls; do
+		script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' $verb -q '$bundle'" /dev/null </dev/null >"$dir/out"
+		[ "$(wc -l <"$dir/out")" -gt 10 ]
+		[ "$(grep -c '^P' "$dir/out")" -eq "$(wc -l <"$dir/out")" ]
+		script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' $verb -q --no-pager '$bundle'" /dev/null </dev/null >"$dir/out"
+		! grep -q '^P' "$dir/out"
+	done
 }
 
 @test "timeline has the turns, gaps and the trigger of the report, in the order of time" {
