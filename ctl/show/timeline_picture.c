@@ -277,9 +277,7 @@ static int put_legend(FILE *out, const struct picture *p)
 	for (size_t i = 0; i < p->n_threads; i++)
 		list[i] = &p->threads[i];
 	qsort(list, p->n_threads, sizeof(struct drawn *), by_time);
-	fprintf(out,
-		"\na column is %s; . no thread that is known to run, # gap, ? a thread that is not "
-		"known\n",
+	fprintf(out, "\na column is %s; . no known thread, # gap, ? unknown thread\n",
 		figure_nsec(MAX_OF(p->length / p->columns, 1)).text);
 	for (size_t i = 0; i < p->n_threads; i++) {
 		if (list[i]->letter == '*') {

@@ -149,6 +149,7 @@ lines() {
 @test "timeline --picture has a row for each CPU and a letter for each thread" {
 	made turns
 	"$ctl" timeline --picture "$bundle" >"$dir/out" 2>/dev/null
+	[ "$(wc -L <"$dir/out")" -le 80 ]
 	[ "$(grep -c '^CPU [0-2] *[AB?.#]*$' "$dir/out")" -eq 3 ]
 	grep -q '^A  .* (4712) ' "$dir/out"
 	grep -q '^B  second (4713) ' "$dir/out"
