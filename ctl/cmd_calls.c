@@ -285,29 +285,34 @@ static void put_remarks(FILE *out, const struct order_call *c)
 		fprintf(out, " [%s]", callstream_end_name(c->ended));
 }
 
-/* The name, indented, and remarks; on a terminal in the columns behind USED. */
+/* The name, indented, and remarks; on a terminal in the columns behind USED. Whoever is too far in
+ * is indented no more, and remarks that have no room are cut. */
 static void print_name(const struct request *q, const struct order_call *c, size_t used)
 {
-	const size_t indent = 2 * MIN_OF(c->depth, MAX_INDENT);
 	const size_t all = q->style.columns > used ? q->style.columns - used : 0;
+	const size_t most = all > LEAST_NAME ? all - LEAST_NAME : 0;
+	const char *mark = c->gap ? "# gap " : "";
+	size_t indent = 2 * MIN_OF(c->depth, MAX_INDENT), room, size = 0;
 	CLEANUP_FREE char *remarks = NULL;
-	size_t size = 0, room;
 	FILE *out = open_memstream(&remarks, &size);
 
 	if (out)
 		put_remarks(out, c);
 	if (!out || fclose(out) == EOF)
-		size = 0;
-	size += c->gap ? strlen("# gap ") : 0;
-	room = all > size + LEAST_NAME ? all - size : LEAST_NAME;
-	/* Who is far in is indented less, so that the name has room. */
-	printf("%*s%s", (int)(q->terminal ? MIN_OF(indent, room - LEAST_NAME) : indent), "",
-	       c->gap ? "# gap " : "");
-	if (q->terminal)
-		name_puts(stdout, name_of(q, c), room - MIN_OF(indent, room - LEAST_NAME));
-	else
+		return;
+	indent = q->terminal ? MIN_OF(indent, most) : indent;
+	printf("%*s%s", (int)indent, "", mark);
+	if (!q->terminal) {
 		text_puts(stdout, name_of(q, c), 0);
-	puts(remarks ? remarks : "");
+		puts(remarks);
+		return;
+	}
+	room = all > indent + strlen(mark) ? all - indent - strlen(mark) : LEAST_NAME;
+	used = name_puts(stdout, name_of(q, c),
+			 room > size + LEAST_NAME ? room - size : MIN_OF(room, LEAST_NAME));
+	if (used < room)
+		text_puts(stdout, remarks, room - used);
+	putchar('\n');
 }
 
 static void print_head(const struct request *q)
