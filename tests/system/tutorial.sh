@@ -20,6 +20,27 @@ ctl() {
 	--exit-with-command -- "$dir/docs/ptsnap-example" --slow=600000 --requests=1050 >"$work/log" 2>&1 ||
 	fail "ptsnapd: exit status $?"
 grep -q '^1050 requests, ' "$work/log" || fail "the server did not finish"
+# As the page starts the recorder: when the server has ended, the recorder still serves the snapshot.
+"$dir/daemon/ptsnapd" --config= --source=emulated --emu-cpus=2 --socket="$work/socket" --state-dir="$work/served" \
+	-- "$dir/docs/ptsnap-example" --slow=600000 --requests=1050 >"$work/log" 2>&1 &
+recorder=$!
+trap 'kill $recorder 2>/dev/null; wait; rm -rf "$work"' EXIT
+for text in '^1050 requests, ' ': snapshot .* done$'; do
+	tries=0
+	until grep -q "$text" "$work/log"; do
+		tries=$((tries + 1))
+		[ $tries -lt 600 ] || fail "the log never had: $text"
+		sleep 0.1
+	done
+	[ "$text" != '^1050 requests, ' ] || kill -USR2 $recorder
+done
+for step in "info" "calls --function=handle --longer-than=1us" "timeline" "timeline --picture"; do
+	# shellcheck disable=SC2086
+	ctl --socket="$work/socket" $step latest
+done
+kill $recorder
+wait $recorder || true
+trap 'rm -rf "$work"' EXIT
 bundle=$(find "$work/state" -name '*.ptsnap' | head -n 1)
 ctl info --no-pager "$bundle"
 grep -q 'What stands out' "$work/out" || fail "info has no suspects"
