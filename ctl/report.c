@@ -19,6 +19,7 @@
 #include "proto/report.h"
 
 #include "ctl/base/field.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
 #include "ctl/decode/decode_option.h"
@@ -27,6 +28,8 @@
 
 /* The recorder may have to make the report first (io.ptsnap.recorder(7), REPORTS FOR ONE USER). */
 #define REMAKE_TIMEOUT_USEC 600000000ull
+
+#define MAX_SAVED (256ull << 20) /* bytes of a saved report */
 
 /* Whether FD is a report: its first byte that is not white space begins a JSON object, which
  * neither a bundle nor a perf.data begins with. */
@@ -54,6 +57,47 @@ struct show_select select_of(const struct slice *s)
 		.function = s->function,
 		.image = s->image,
 	};
+}
+
+/* Whether O has something that only a report has. */
+static bool looks_like_report(struct json_object *o)
+{
+	static const char *const keys[] = {"schemaVersion", "skim",    "coverage",
+					   "functions",	    "threads", "turns"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (field_get(o, keys[i]))
+			return true;
+	return false;
+}
+
+/* Says what is wrong with the file PATH, open as FD, that looks like a report. 0, or an exit code.
+ */
+static int check_saved(int fd, const char *path)
+{
+	static const char version[] = REPORT_SCHEMA_VERSION;
+	struct json_object *report = NULL;
+	CLEANUP_FREE char *text = NULL, *own = NULL;
+	size_t size = 0;
+	int r = file_read_whole(fd, MAX_SAVED, &text, &size);
+
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", path, strerror(-r));
+	text[size] = '\0';
+	report = json_tokener_parse(text);
+	if (!report)
+		r = say_error(EXIT_CODE_FAILURE, "%s: not valid JSON, or cut off", path);
+	else if (field_text(report, "schemaVersion"))
+		own = strdup(field_text(report, "schemaVersion"));
+	else if (!looks_like_report(report))
+		r = say_error(EXIT_CODE_FAILURE, "%s: JSON, but no report of ptsnap", path);
+	if (own && strncmp(own, version, strcspn(version, ".") + 1) != 0)
+		r = say_error(EXIT_CODE_FAILURE,
+			      "%s: the report has version %.12s of the schema, and this program "
+			      "reads version %s; decode the snapshot again, from its bundle",
+			      path, own, version);
+	json_object_put(report);
+	return r;
 }
 
 /* Decodes the bundle or perf.data of W, or the stored snapshot ID if that is not NULL, as
@@ -99,6 +143,7 @@ static int open_file(struct settings *s, const struct report_wanted *w, int *ret
 {
 	CLEANUP_CLOSE int fd = open(w->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
+	int r;
 
 	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", w->operand);
@@ -110,8 +155,10 @@ static int open_file(struct settings *s, const struct report_wanted *w, int *ret
 				 "ID of the snapshot, or its bundle (`ptsnapctl fetch "
 				 "--format=bundle')",
 				 w->operand);
-	*ret_fd = take_fd(&fd);
-	return 0;
+	r = check_saved(fd, w->operand);
+	if (r == 0)
+		*ret_fd = take_fd(&fd);
+	return r;
 }
 
 static int open_stored(struct settings *s, const char *id, int *ret_fd)

@@ -21,6 +21,14 @@
 #include "ctl/decode/answers.h"
 #include "ctl/perfdata/import_perfdata.h"
 
+/* Whether FD begins as JSON, which neither a bundle nor a perf.data does. */
+static bool is_json(int fd)
+{
+	char first;
+
+	return pread(fd, &first, 1, 0) == 1 && first == '{';
+}
+
 static int open_bundle(const char *path, int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -37,6 +45,11 @@ static int open_bundle(const char *path, int *ret_fd)
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", path);
 	if (st.st_size == 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: the file is empty", path);
+	if (is_json(fd))
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: a saved report has no trace to decode; give the ID of its "
+				 "snapshot, or its bundle",
+				 path);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

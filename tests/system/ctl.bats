@@ -1128,3 +1128,24 @@ decoder() {
 	fails 8 "5 errors, --max-errors allows 4"
 	[ -s "$dir/out" ]
 }
+
+@test "a file that is no report is named, and what a report lacks is said" {
+	echo '{}' >"$dir/other.json"
+	echo '{"schemaVersion": "1.0"}' >"$dir/old.json"
+	echo '{"schemaVersion": "2.0"' >"$dir/cut.json"
+	for verb in info functions timeline "diff $dir/other.json"; do
+		# shellcheck disable=SC2086
+		ctl $verb "$dir/other.json"
+		fails 1 "other.json: JSON, but no report"
+	done
+	ctl info "$dir/old.json"
+	fails 1 "old.json: the report has version 1.0"
+	ctl gaps "$dir/cut.json"
+	fails 1 "cut.json: not valid JSON"
+	echo '{"schemaVersion": "2.0"}' >"$dir/report.json"
+	for verb in calls branches insns "view -o $dir/page" decode; do
+		# shellcheck disable=SC2086
+		ctl $verb "$dir/report.json"
+		fails 1 "report.json: a saved report has no trace"
+	done
+}
