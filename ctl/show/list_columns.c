@@ -81,7 +81,14 @@ static struct figure of_bytes(const struct list_cell *c)
 static struct figure time_figure(const struct list_cell *c, uint64_t ns)
 {
 	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+	struct figure days;
 
+	/* More than five digits of seconds, such as those of a thread that blocked long ago. */
+	if (ns >= UINT64_C(100000) * 1000000000 && c->width < 10) {
+		snprintf(days.text, sizeof(days.text), "%jud",
+			 (uintmax_t)MIN_OF(ns / (UINT64_C(86400) * 1000000000), 99999u));
+		return days;
+	}
 	return fit(c, figure_nsec(ns), (double)ns, 1000, units);
 }
 
