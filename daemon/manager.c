@@ -221,6 +221,36 @@ static void manager_tend(struct manager *m)
 	trigger_look(&m->trigger);
 }
 
+/* --- Processes that a snapshot looks at --- */
+
+struct known {
+	uint32_t *pids;
+	size_t n, capacity;
+};
+
+static int add_known(void *userdata, const struct procs_told *told)
+{
+	struct known *k = userdata;
+
+	if (told->excluded)
+		return 0;
+	if (ARRAY_RESERVE(k->pids, k->capacity, k->n + 1) < 0)
+		return -ENOMEM;
+	k->pids[k->n++] = told->info->pid;
+	return 0;
+}
+
+/* Without memory for all, it is those that fit. */
+static size_t manager_processes(void *userdata, uint32_t **ret)
+{
+	const struct manager *m = userdata;
+	struct known k = {0};
+
+	(void)procs_foreach(m->procs, add_known, &k);
+	*ret = k.pids;
+	return k.n;
+}
+
 static int manager_on_captured(void *userdata, const struct request *request, const char *id,
 			       uint64_t previous_stop_ns, struct evidence **ret)
 {
@@ -334,8 +364,14 @@ static int manager_build_memory(struct manager *m)
 /* Makes what takes snapshots and answers clients. */
 static int manager_build_service(struct manager *m)
 {
-	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
-					    manager_on_looked, manager_on_ended};
+	const struct jobs_handler on_job = {
+		.userdata = m,
+		.on_progress = manager_on_progress,
+		.processes = manager_processes,
+		.on_captured = manager_on_captured,
+		.on_looked = manager_on_looked,
+		.on_ended = manager_on_ended,
+	};
 	const struct lease_handler on_lease = {m, manager_on_lease, manager_on_lease_changed};
 	int r = jobs_new(m->event, m->config, m->source, m->store, &on_job, &m->jobs);
 

@@ -1,5 +1,5 @@
 /*
- * Reads /proc/PID/task/TID of all threads that are asleep.
+ * Reads /proc/PID/task/TID of threads that are asleep.
  */
 #include "daemon/gather/asleep.h"
 
@@ -62,7 +62,8 @@ void asleep_freep(struct asleep **a)
 
 static bool is_over(const struct reader *r)
 {
-	return r->asleep->n >= ASLEEP_MAX_THREADS || now_ns(CLOCK_MONOTONIC) > r->until;
+	return r->asleep->n >= ASLEEP_MAX_THREADS ||
+	       (r->asleep->n >= ASLEEP_MIN_THREADS && now_ns(CLOCK_MONOTONIC) > r->until);
 }
 
 /* Parses /proc/PID/task/TID/status. The last number of the line NSpid is that of the innermost
@@ -167,46 +168,29 @@ static int read_process(struct reader *r)
 	return result;
 }
 
-static int read_all(struct reader *r, const char *proc, DIR *all)
-{
-	struct dirent *e;
-	uint64_t pid;
-	int result = 0;
-
-	while (result == 0 && (e = readdir(all))) {
-		if (!number_parse(e->d_name, 10, UINT32_MAX, "", NULL, &pid))
-			continue;
-		if (is_over(r)) {
-			r->asleep->left++;
-			continue;
-		}
-		r->pid = (uint32_t)pid;
-		if (procfile_process(proc, r->pid, &r->dir) < 0)
-			continue;
-		result = read_process(r);
-		r->dir = close_fd(r->dir);
-	}
-	return result;
-}
-
-int asleep_read(const char *proc, struct asleep **ret)
+int asleep_read(const char *proc, const uint32_t *pids, size_t n, struct asleep **ret)
 {
 	CLEANUP(asleep_freep) struct asleep *a = calloc(1, sizeof(*a));
 	struct reader r = {.asleep = a, .dir = -EBADF, .mem = -EBADF};
-	DIR *all;
-	int result;
+	int result = 0;
 
 	if (!a)
 		return -ENOMEM;
-	all = opendir(proc);
-	if (!all)
-		return -errno;
 	r.until = now_ns(CLOCK_MONOTONIC) + ASLEEP_MAX_MSEC * UINT64_C(1000000);
 	memory_copy_init(&r.copy);
 	r.copy.patience_ms = PATIENCE_MS;
-	result = read_all(&r, proc, all);
+	for (size_t i = 0; i < n && result == 0; i++) {
+		if (is_over(&r)) {
+			a->left = n - i;
+			break;
+		}
+		r.pid = pids[i];
+		if (procfile_process(proc, r.pid, &r.dir) < 0)
+			continue;
+		result = read_process(&r);
+		r.dir = close_fd(r.dir);
+	}
 	memory_copy_done(&r.copy);
-	closedir(all);
 	if (result == 0)
 		*ret = TAKE_PTR(a);
 	return result;

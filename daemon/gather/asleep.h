@@ -13,15 +13,17 @@
 
 #include "daemon/gather/evidence.h"
 
-/* Beyond these, threads are counted and not read. */
+/* Beyond these, processes are counted and not read; but so many threads are read however long that
+ * takes. */
 #define ASLEEP_MAX_THREADS 4096u
 #define ASLEEP_MAX_MSEC	   100
+#define ASLEEP_MIN_THREADS 64u
 
 struct asleep;
 
-/* Reads all threads of programs that are asleep. PROC is "/proc" (or a test's tree). 0, -ENOMEM or
- * -errno of reading PROC. */
-int asleep_read(const char *proc, struct asleep **ret);
+/* Reads all threads of the N processes PIDS that are asleep; those of processes that have ended are
+ * left out. PROC is "/proc" (or a test's tree). 0 or -ENOMEM. */
+int asleep_read(const char *proc, const uint32_t *pids, size_t n, struct asleep **ret);
 void asleep_freep(struct asleep **a);
 /* Adds a text of kind "threads" to E, of threads of the processes that the manifest has and does
  * not exclude. 0, -ENOMEM, or -E2BIG: the manifest's limit. */

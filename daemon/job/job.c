@@ -60,7 +60,7 @@ static int job_capture(struct job *job)
 	struct source *s = job->setup.source;
 	uint64_t stop_ns = MANIFEST_ABSENT;
 	size_t traced = 0, stopped = 0;
-	int r = -ENOMEM, asleep;
+	int r = -ENOMEM;
 
 	job->frozen = calloc(s->n_cpus + 1, sizeof(*job->frozen));
 	if (job->frozen)
@@ -80,9 +80,8 @@ static int job_capture(struct job *job)
 	}
 	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
 	/* Before the sideband is drained, so that it tells who ran meanwhile. */
-	asleep = asleep_read("/proc", &job->asleep);
-	if (asleep < 0)
-		job_remark(job, "where threads sleep is not known: %s", strerror(-asleep));
+	if (asleep_read("/proc", job->pids, job->n_pids, &job->asleep) < 0)
+		job_remark(job, "where threads sleep is not known: no memory");
 	job_tell(job, JOB_CAPTURED, stop_ns);
 	/* One stopped CPU is enough for a snapshot. Where no CPU is traced there is the sideband.
 	 */

@@ -90,6 +90,8 @@ struct job_message {
 
 /* The functions below are called in the loop's thread. */
 int job_new(const struct job_setup *setup, struct job **ret);
+/* The processes whose threads JOB looks at, N of them; PIDS is taken over. Before job_start(). */
+void job_set_processes(struct job *job, uint32_t *pids, size_t n);
 /* Lends memory for the copy that has been touched before, so that no page fault delays the freeze;
  * borrowed until JOB_BUNDLED or JOB_ENDED. Call before job_start; else the job makes its own. If a
  * ring is larger than its part of AREA, its newest bytes are copied. */

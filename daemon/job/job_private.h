@@ -37,7 +37,9 @@ struct job {
 	struct area area; /* lent by the loop, or our own */
 	bool area_lent;
 	struct freeze_cpu *frozen; /* one for each CPU */
-	struct asleep *asleep;	   /* NULL: /proc could not be read */
+	uint32_t *pids; /* owned; the processes that were known when the job began */
+	size_t n_pids;
+	struct asleep *asleep; /* NULL: not read */
 	struct evidence *evidence;
 	int evidence_error;
 	uint64_t deadline_ns;	  /* ENTRY_ABSENT: none */

@@ -45,6 +45,13 @@ int job_new(const struct job_setup *setup, struct job **ret)
 	return 0;
 }
 
+void job_set_processes(struct job *job, uint32_t *pids, size_t n)
+{
+	assert(!job->started && !job->pids);
+	job->pids = pids;
+	job->n_pids = n;
+}
+
 void job_free(struct job *job)
 {
 	if (!job)
@@ -66,6 +73,7 @@ void job_free(struct job *job)
 	free(job->needed);
 	evidence_free(job->evidence);
 	asleep_freep(&job->asleep);
+	free(job->pids);
 	free(job);
 }
 

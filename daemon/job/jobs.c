@@ -239,6 +239,12 @@ static void jobs_schedule(struct jobs *j)
 			j->area_user = s;
 			job_lend_area(s->job, &j->area);
 		}
+		if (j->handler.processes) {
+			uint32_t *pids = NULL;
+			size_t n = j->handler.processes(j->handler.userdata, &pids);
+
+			job_set_processes(s->job, pids, n);
+		}
 		if (job_start(s->job, !j->no_resume) < 0)
 			slot_end(s);
 	}

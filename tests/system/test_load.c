@@ -198,7 +198,8 @@ static uint64_t aux_size(void)
 static void build_service(struct fixture *f)
 {
 	const struct store_limits limits = {4 * load_bytes() + (1ull << 30), 20, 2};
-	const struct jobs_handler handler = {f, on_progress, on_captured, on_looked, on_ended};
+	const struct jobs_handler handler = {f,		  on_progress, NULL,
+					     on_captured, on_looked,   on_ended};
 	struct source *source = load_source_base(f->source);
 	char why[512];
 

@@ -64,11 +64,12 @@ static void stop(pid_t pid)
 }
 
 /* The text, which the evidence owns; of the processes in its manifest. */
-static const char *text_of(struct evidence *e)
+static const char *text_of(struct evidence *e, pid_t pid)
 {
+	const uint32_t pids[] = {UINT32_MAX, (uint32_t)pid};
 	CLEANUP(asleep_freep) struct asleep *a = NULL;
 
-	assert_int_equal(asleep_read("/proc", &a), 0);
+	assert_int_equal(asleep_read("/proc", pids, ARRAY_SIZE(pids), &a), 0);
 	assert_int_equal(asleep_tell(a, e), 0);
 	assert_int_equal(e->manifest.n_texts, 1);
 	assert_string_equal(e->manifest.texts[0].kind, MANIFEST_TEXT_THREADS);
@@ -111,11 +112,11 @@ static void asleep_read_tells_calls_and_who_holds_a_lock(void **state)
 	/* Until both threads sleep. */
 	for (int i = 0; i < 10000 && !told; i++) {
 		struct evidence *e = evidence_of(pid, false);
-		const char *text = text_of(e);
+		const char *text = text_of(e, pid);
 
 		snprintf(waits, sizeof(waits), "%d 0x%" PRIxPTR " %" PRIu32, SYS_futex,
 			 (uintptr_t)&shared->lock, shared->holder);
-		assert_true(strncmp(text, "left ", 5) == 0);
+		assert_true(strncmp(text, "left 0\n", 7) == 0);
 		told = shared->waiter != 0 && tells(text, pid, shared->waiter, waits) &&
 		       tells(text, pid, shared->holder, pauses);
 		evidence_free(e);
@@ -132,20 +133,32 @@ static void asleep_tell_excluded_and_unknown_processes_are_left_out(void **state
 
 	(void)state;
 	snprintf(begin, sizeof(begin), "\n%d ", (int)pid);
-	assert_null(strstr(text_of(excluded), begin));
-	assert_null(strstr(text_of(other), begin));
+	assert_null(strstr(text_of(excluded, pid), begin));
+	assert_null(strstr(text_of(other, pid), begin));
 	evidence_free(excluded);
 	evidence_free(other);
 	stop(pid);
 }
 
-static void asleep_read_missing_tree_is_an_error(void **state)
+static void asleep_read_processes_beyond_the_limit_are_counted(void **state)
 {
-	struct asleep *a = NULL;
+	CLEANUP(asleep_freep) struct asleep *a = NULL;
+	struct evidence *e;
+	uint32_t *pids = calloc(2 * ASLEEP_MAX_THREADS, sizeof(*pids));
+	pid_t pid = start();
 
 	(void)state;
-	assert_int_equal(asleep_read("/nowhere", &a), -ENOENT);
-	assert_null(a);
+	assert_non_null(pids);
+	for (size_t i = 0; i < 2 * ASLEEP_MAX_THREADS; i++)
+		pids[i] = (uint32_t)pid;
+	e = evidence_of(pid, false);
+	assert_int_equal(asleep_read("/proc", pids, 2 * ASLEEP_MAX_THREADS, &a), 0);
+	assert_int_equal(asleep_tell(a, e), 0);
+	bytes_put_u8(&e->texts[0], 0);
+	assert_int_not_equal(strncmp((const char *)e->texts[0].data, "left 0\n", 7), 0);
+	evidence_free(e);
+	free(pids);
+	stop(pid);
 }
 
 int main(void)
@@ -153,7 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asleep_read_tells_calls_and_who_holds_a_lock),
 		cmocka_unit_test(asleep_tell_excluded_and_unknown_processes_are_left_out),
-		cmocka_unit_test(asleep_read_missing_tree_is_an_error),
+		cmocka_unit_test(asleep_read_processes_beyond_the_limit_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,8 @@ static int setup(void **state)
 	static char *const argv[] = {"ptsnapd", "--worker=/no/such/decoder", NULL};
 	const struct store_limits limits = {1 << 20, 20, 2};
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct jobs_handler handler = {f, on_progress, on_captured, on_looked, on_ended};
+	const struct jobs_handler handler = {f,		  on_progress, NULL,
+					     on_captured, on_looked,   on_ended};
 	struct intake_parts parts;
 	char why[512];
 
