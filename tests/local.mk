@@ -32,7 +32,8 @@ AM_TESTS_ENVIRONMENT = \
 	PTSNAP_CORPUS="$${PTSNAP_CORPUS:-$(abs_top_srcdir)/../shared/corpus}"; export PTSNAP_CORPUS;
 
 CHECK_TESTS = tests/check/layers.sh tests/check/headers.sh tests/check/format.sh tests/check/forks.sh tests/check/map.sh tests/check/dist.sh
-TESTS += $(check_PROGRAMS) $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS)
-EXTRA_DIST += tests/check/rooms.txt $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh \
+# The longest first: make runs several side by side, and the last ones should be short.
+TESTS += $(LONG_TESTS) $(SYSTEM_TESTS) $(ORACLE_TESTS) $(FUZZ_TESTS) $(CHECK_TESTS) $(check_PROGRAMS)
+EXTRA_DIST += tests/check/rooms.txt $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) $(LONG_TESTS) tests/support/cmocka-tap.sh \
 	tests/sysfs
 

@@ -1,5 +1,5 @@
 # Tests the recorder with a real perf core, in a VM.
-SYSTEM_TESTS += tests/vm/vm.tap
+LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
 	tests/vm/module/fake_intel_pt.c tests/vm/module/Kbuild \
 	tests/vm/guest/vm.target tests/vm/guest/vm.service \
