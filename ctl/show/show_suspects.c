@@ -126,7 +126,7 @@ static void put_crash(const struct page *p, FILE *out, struct json_object *s)
 static void put_holder(FILE *out, struct json_object *s, size_t i, size_t n)
 {
 	if (field_true(s, "cycle"))
-		fprintf(out, ", for a lock of thread %s",
+		fprintf(out, ", for a lock of thread %s,",
 			figure_field_id(field_at(s, "tids", (i + 1) % n), "").text);
 }
 
@@ -151,7 +151,7 @@ static void put_deadlock(const struct page *p, FILE *out, struct json_object *s)
 			continue;
 		fprintf(out, "; thread %ju", (uintmax_t)v);
 		put_holder(out, s, i, n);
-		fputs(", in ", out);
+		fputs(" in ", out);
 		page_stack(p, out, page_thread(p, v), 0, n > 2 ? FEW_CALLERS : MAX_CALLERS + 1);
 	}
 }

@@ -37,7 +37,7 @@ struct job {
 	struct area area; /* lent by the loop, or our own */
 	bool area_lent;
 	struct freeze_cpu *frozen; /* one for each CPU */
-	uint32_t *pids; /* owned; the processes that were known when the job began */
+	uint32_t *pids;		   /* owned; the processes that were known when the job began */
 	size_t n_pids;
 	struct asleep *asleep; /* NULL: not read */
 	struct evidence *evidence;

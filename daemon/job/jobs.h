@@ -20,8 +20,8 @@ struct jobs;
 struct jobs_handler {
 	void *userdata;
 	void (*on_progress)(void *userdata, const char *id, enum job_phase phase, uint32_t percent);
-	/* A snapshot begins: returns the number of processes that are known, and *ret their numbers,
-	 * the caller's to free. May be NULL. */
+	/* A snapshot begins: returns the number of processes that are known, and *ret their
+	 * numbers, the caller's to free. May be NULL. */
 	size_t (*processes)(void *userdata, uint32_t **ret);
 	/* The rings were copied: gather the evidence. 0 or -errno. */
 	int (*on_captured)(void *userdata, const struct request *request, const char *id,

@@ -61,8 +61,8 @@ int durations_add(struct durations_list *l, uint32_t *number, const struct durat
 /* How many calls took 2^OCTAVE ticks or more, without their waits; *ret_last: when the last of them
  * ended, TSC. */
 uint64_t durations_slower(const struct durations *d, unsigned octave, uint64_t *ret_last);
-/* How many calls took at least 2^OCTAVE and less than 2^(OCTAVE + 1) ticks, waits included; the last
- * octave, DURATIONS_OCTAVES - 1, has all longer ones, too. */
+/* How many calls took at least 2^OCTAVE and less than 2^(OCTAVE + 1) ticks, waits included; the
+ * last octave, DURATIONS_OCTAVES - 1, has all longer ones, too. */
 uint64_t durations_octave(const struct durations *d, unsigned octave);
 /* The duration within which PERMILLE of the calls ended, in ticks, rounded up to the end of its
  * bucket. ALL is the number of all ended calls, at least D->n and at least 1. */

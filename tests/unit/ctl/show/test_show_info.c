@@ -340,6 +340,39 @@ static void show_info_deadlock_shows_where_each_thread_waits(void **state)
 	free(text);
 }
 
+static void show_info_deadlock_of_a_cycle_says_who_holds_which_lock(void **state)
+{
+	char *text = page_of(
+		"{\"threads\":[{\"tid\":8,\"stack\":[0,1]},{\"tid\":9,\"stack\":[0,2]}],"
+		"\"places\":[{\"name\":\"lock\"},{\"name\":\"rent\"},{\"name\":\"wages\"}],"
+		"\"suspects\":[{\"kind\":\"deadlock\",\"sinceNSec\":-1000000,\"pid\":7,\"tid\":8,"
+		"\"tids\":[8,9],\"waiting\":2,\"cycle\":true}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "! deadlock: 2 threads of process 7 wait for each other's locks, for 1.0 ms; "
+		   "thread 8, for a lock of thread 9, in lock <- rent; "
+		   "thread 9, for a lock of thread 8, in lock <- wages\n");
+	free(text);
+}
+
+static void show_info_lock_wait_says_what_the_owner_does(void **state)
+{
+	char *text = page_of(
+		"{\"threads\":[{\"tid\":8,\"stack\":[0]},{\"tid\":9,\"comm\":\"io\",\"stack\":[1]}],"
+		"\"places\":[{\"name\":\"lock\"},{\"name\":\"fsync\"}],"
+		"\"suspects\":[{\"kind\":\"lock-wait\",\"sinceNSec\":-20000000,\"pid\":7,\"tid\":8,"
+		"\"ownerTid\":9}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text,
+		   "has waited 20.0 ms for a lock, in lock; thread 9 (io) holds it, and is in "
+		   "fsync\n");
+	free(text);
+}
+
 static void show_info_cpu_wait_names_who_had_the_cpu(void **state)
 {
 	char *text =
@@ -428,6 +461,8 @@ int main(void)
 		cmocka_unit_test(show_info_no_suspects_says_so),
 		cmocka_unit_test(show_info_window_without_code_says_what_the_rings_have),
 		cmocka_unit_test(show_info_deadlock_shows_where_each_thread_waits),
+		cmocka_unit_test(show_info_deadlock_of_a_cycle_says_who_holds_which_lock),
+		cmocka_unit_test(show_info_lock_wait_says_what_the_owner_does),
 		cmocka_unit_test(show_info_cpu_wait_names_who_had_the_cpu),
 		cmocka_unit_test(show_info_contention_names_the_callers),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),

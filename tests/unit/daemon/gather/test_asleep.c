@@ -24,7 +24,7 @@
 static struct shared {
 	pthread_mutex_t lock;
 	_Atomic uint32_t holder, waiter;
-} *shared;
+} * shared;
 
 static void *wait_for_lock(void *argument)
 {
