@@ -204,11 +204,13 @@ def check_thread(work, bundle, stream):
 
 
 def check_report(work, data, options):
-    """Checks that perf report finds functions."""
+    """Checks that perf report finds functions: three, or as many as it has samples. The last snapshot
+    may hold hardly more than the end of the program."""
     lines = list(perf(work, "report", "-f", "--stdio", *options, "--itrace=i1000i", "-i", data))
     rows = [line.split() for line in lines if re.match(r"^\s+\d+\.\d+%", line)]
     named = [row for row in rows if not row[-1].startswith("0x")]
-    if len(named) < 3:
+    count = next(int(line.split()[-1]) for line in lines if "Event count" in line)
+    if len(named) < min(3, count // 1000):
         raise Failed(f"perf report names {len(named)} functions: {lines[-20:]}")
     return f"perf report: {len(rows)} functions, first {named[0][-1]}"
 
