@@ -179,6 +179,24 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 	put_last_calls(p, out, t, function_of(p, s));
 }
 
+static void put_stuck(const struct page *p, FILE *out, struct json_object *s)
+{
+	struct json_object *t = thread_of(p, s);
+	const char *call = field_text(s, "systemCall.name");
+	uint64_t ns = 0;
+
+	put_function(p, out, s);
+	page_age(s, "sinceNSec", &ns);
+	fprintf(out, " has not returned for %s in ", figure_nsec(ns).text);
+	page_who(p, out, s, "tid");
+	fputs(": it sent something and waits for the answer in ", out);
+	text_puts(out, call ? call : "a system call", 24);
+	fprintf(out, "; its %s calls before took ", figure_field_count(s, "ended").text);
+	put_duration(out, s, "maxNSec");
+	fputs(" at most", out);
+	put_callers(p, out, t, frame_of(p, t, s));
+}
+
 static void put_step(const struct page *p, FILE *out, const char *name)
 {
 	fputs(p->style->utf8 ? " \u2192 " : " -> ", out);
@@ -428,19 +446,13 @@ static void put_words(const struct page *p, FILE *out, struct json_object *s)
 		const char *kind;
 		void (*put)(const struct page *p, FILE *out, struct json_object *s);
 	} kinds[] = {
-		{"crash", put_crash},
-		{"deadlock", put_deadlock},
-		{"long-call", put_long},
-		{"slow-calls", put_slow},
-		{"contention", put_contention},
-		{"lock-wait", put_lock},
-		{"wait", put_wait},
-		{"runnable", put_runnable},
-		{"cpu-wait", put_cpu_wait},
-		{"ran-until-trigger", put_ran},
-		{"late-function", put_late},
-		{"frequency", put_frequency},
-		{"gap", put_gap},
+		{"crash", put_crash},		{"deadlock", put_deadlock},
+		{"long-call", put_long},	{"stuck-call", put_stuck},
+		{"slow-calls", put_slow},	{"contention", put_contention},
+		{"lock-wait", put_lock},	{"wait", put_wait},
+		{"runnable", put_runnable},	{"cpu-wait", put_cpu_wait},
+		{"ran-until-trigger", put_ran}, {"late-function", put_late},
+		{"frequency", put_frequency},	{"gap", put_gap},
 	};
 	const char *kind = field_text(s, "kind");
 

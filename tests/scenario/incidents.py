@@ -118,6 +118,15 @@ def endless_loop(report):
     return "look_up_in_index"
 
 
+def nobody_asks(report):
+    """Returns the loop of a server that waits for its next request: its call is not stuck."""
+    if [s for s in report["suspects"] if s["kind"] in ("stuck-call", "long-call")]:
+        raise Failed(f"a call does not return: {report['suspects']}")
+    if "process_events" not in [f["name"] for f in report["functions"]]:
+        raise Failed("process_events() did not run")
+    return "process_events"
+
+
 def scenario(name, command, wanted, options):
     """A busy host adds stalls of its own, which may hide what was planted: three recordings."""
     missing = options["skip"]() if "skip" in options else None
@@ -194,6 +203,8 @@ def short_list(work):
                   COLLECTOR],
          [r"^! ", r"v8::internal::\S*(Garbage|MarkCompact)"],
          {"aux": "16M", "page": 60, "skip": node_is_missing}),
+        ("unanswered", [guest, "unanswered"], [r"^! query\(\) has not returned", r"recvfrom"], {}),
+        ("idle", [guest, "idle"], [nobody_asks], {}),
         ("quiet", [guest, "quiet"], [], {}),
         ("serve", [guest, "serve"], [endless_loop], {}),
     ]

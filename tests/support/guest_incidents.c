@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -377,6 +379,97 @@ static void pipeline(const char *path)
 	waitpid(last, NULL, 0);
 }
 
+/* --- unanswered: after 400 requests the backend does not answer --- */
+
+#define ANSWERED 400u
+
+static NOINLINE void query(int backend)
+{
+	char answer = 'q';
+
+	if (send(backend, &answer, 1, 0) != 1 || recv(backend, &answer, 1, 0) != 1)
+		exit(1);
+	work(20);
+}
+
+static void unanswered(void)
+{
+	int ends[2];
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+	if (fork() == 0) {
+		char request;
+
+		for (unsigned int i = 0; i < ANSWERED; i++)
+			if (read(ends[1], &request, 1) != 1 || write(ends[1], &request, 1) != 1)
+				exit(1);
+		pause_us(300000);
+		alarm_recorder();
+	}
+	for (;;)
+		query(ends[0]);
+}
+
+/* --- idle: after 400 requests nobody asks; a loop of events, and a pool of one thread --- */
+
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t new_job = PTHREAD_COND_INITIALIZER;
+static unsigned int jobs;
+
+static NOINLINE void take_job(void)
+{
+	pthread_mutex_lock(&jobs_lock);
+	while (jobs == 0)
+		pthread_cond_wait(&new_job, &jobs_lock);
+	jobs--;
+	pthread_mutex_unlock(&jobs_lock);
+}
+
+static void *do_jobs(void *argument)
+{
+	for (;;) {
+		take_job();
+		work(20);
+	}
+	return argument;
+}
+
+/* Writes out what it owes, and then waits for what comes. */
+static NOINLINE void process_events(int epoll, int client, unsigned int owed)
+{
+	struct epoll_event event;
+	char request;
+
+	if (owed > 0 && write(client, "a", 1) != 1)
+		exit(1);
+	if (epoll_wait(epoll, &event, 1, -1) == 1 && read(client, &request, 1) != 1)
+		exit(1);
+	pthread_mutex_lock(&jobs_lock);
+	jobs++;
+	pthread_cond_signal(&new_job);
+	pthread_mutex_unlock(&jobs_lock);
+}
+
+static void idle(void)
+{
+	const int epoll = epoll_create1(0);
+	struct epoll_event event = {.events = EPOLLIN};
+	pthread_t thread;
+	int ends[2];
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+	if (fork() == 0) {
+		for (unsigned int i = 0; i < ANSWERED; i++)
+			query(ends[1]);
+		pause_us(300000);
+		alarm_recorder();
+	}
+	epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
+	pthread_create(&thread, NULL, do_jobs, NULL);
+	for (unsigned int i = 0;; i++)
+		process_events(epoll, ends[0], i);
+}
+
 /* --- quiet: a server that has little to do; nothing stands out --- */
 
 static void quiet(void)
@@ -424,7 +517,8 @@ int main(int argc, char **argv)
 	} incidents[] = {
 		{"lock", lock},	  {"deadlock", deadlock},  {"livelock", livelock},
 		{"crash", crash}, {"config", config},	   {"retry", retry},
-		{"quiet", quiet}, {"serve", start_server},
+		{"quiet", quiet}, {"serve", start_server}, {"unanswered", unanswered},
+		{"idle", idle},
 	};
 
 	recorder = getppid();

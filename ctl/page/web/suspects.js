@@ -4,7 +4,7 @@ import { threadTitle } from "./data.js";
 import { duration, plural } from "./text.js";
 
 // Rules about the duration of one call.
-const CALLS = ["slow-calls", "long-call"];
+const CALLS = ["slow-calls", "long-call", "stuck-call"];
 
 // How far the frame I is from what SUSPECT says; the nearest one is meant.
 function distance(frames, i, { kind, from, to }) {

@@ -264,6 +264,9 @@ bool report_code_is_known(const struct report *r, const struct report_state *s,
  * may be NULL. */
 uint64_t report_system_call(const struct report *r, const struct timeline_thread *thread,
 			    const struct tally_counters *counters);
+/* The number of the system call that C made BACK branches before their last one, as the executed
+ * code sets it; REPORT_NO_CALL: there is none, or its number is not known. */
+uint64_t report_call_at(const struct report *r, const struct tally_counters *c, uint64_t back);
 /* "systemCall" with this number. */
 void report_write_call(struct json_writer *w, uint64_t number);
 /* "state" of THREAD, whose newest counters are LAST; both may be NULL. */

@@ -199,19 +199,27 @@ bool report_code_is_known(const struct report *r, const struct report_state *s,
 	return s && s->seen && until != MANIFEST_ABSENT && until + SLACK_NS >= s->ran;
 }
 
-uint64_t report_system_call(const struct report *r, const struct timeline_thread *thread,
-			    const struct tally_counters *counters)
+uint64_t report_call_at(const struct report *r, const struct tally_counters *c, uint64_t back)
 {
+	const uint64_t n = MIN_OF(c->n_last, (uint64_t)REPORT_LAST_BRANCHES);
 	const struct tally_branch *last, *before;
 
-	if (!report_code_is_known(r, report_state(r, thread), counters) || counters->n_last < 2)
+	if (n < 2 || back > n - 2)
 		return REPORT_NO_CALL;
-	last = &counters->last[(counters->n_last - 1) % REPORT_LAST_BRANCHES];
-	before = &counters->last[(counters->n_last - 2) % REPORT_LAST_BRANCHES];
+	last = &c->last[(c->n_last - 1 - back) % REPORT_LAST_BRANCHES];
+	before = &c->last[(c->n_last - 2 - back) % REPORT_LAST_BRANCHES];
 	if (last->kind != FLOW_SYSCALL || before->context != last->context || before->to == 0 ||
 	    before->to > last->from || last->from - before->to > MAX_RUN)
 		return REPORT_NO_CALL;
 	return number_of(r, last->context, before->to, last->from);
+}
+
+uint64_t report_system_call(const struct report *r, const struct timeline_thread *thread,
+			    const struct tally_counters *counters)
+{
+	if (!report_code_is_known(r, report_state(r, thread), counters))
+		return REPORT_NO_CALL;
+	return report_call_at(r, counters, 0);
 }
 
 /* Calls that block, or that end a thread (arch/x86/entry/syscalls/syscall_64.tbl). */

@@ -1,7 +1,8 @@
 /*
  * Writes what stands out, and finds suspects among functions, frequencies and gaps.
- * suspects_threads.c finds those among threads, suspects_waits.c threads that waited for a CPU, and
- * suspects_locks.c locks that many calls waited for.
+ * suspects_threads.c finds those among threads, suspects_stuck.c calls that wait for an answer,
+ * suspects_waits.c threads that waited for a CPU, and suspects_locks.c locks that many calls waited
+ * for.
  *
  * Each rule compares with what the same recording shows as usual, and has a least number and a
  * least duration, below which it says nothing. ptsnap-report(5), SUSPECTS, states all rules.
@@ -572,6 +573,11 @@ static void write_values(const struct report *r, struct json_writer *w,
 		json_u64(w, "ended", s->calls);
 		report_u64(w, "maxNSec", s->calls > 0 ? s->longest_ns : MANIFEST_ABSENT);
 		break;
+	case SUSPECT_STUCK_CALL:
+		report_write_call(w, s->count);
+		json_u64(w, "ended", s->calls);
+		json_u64(w, "maxNSec", s->longest_ns);
+		break;
 	case SUSPECT_LATE_FUNCTION:
 		json_u64(w, "calls", s->calls);
 		json_u64(w, "selfInstructions", s->count);
@@ -622,19 +628,13 @@ static void write_values(const struct report *r, struct json_writer *w,
 static void report_suspect(const struct report *r, struct json_writer *w, size_t i)
 {
 	static const char *const kinds[] = {
-		[SUSPECT_CRASH] = "crash",
-		[SUSPECT_DEADLOCK] = "deadlock",
-		[SUSPECT_LONG_CALL] = "long-call",
-		[SUSPECT_SLOW_CALLS] = "slow-calls",
-		[SUSPECT_CONTENTION] = "contention",
-		[SUSPECT_LOCK_WAIT] = "lock-wait",
-		[SUSPECT_WAIT] = "wait",
-		[SUSPECT_RUNNABLE] = "runnable",
-		[SUSPECT_CPU_WAIT] = "cpu-wait",
-		[SUSPECT_RAN] = "ran-until-trigger",
-		[SUSPECT_LATE_FUNCTION] = "late-function",
-		[SUSPECT_FREQUENCY] = "frequency",
-		[SUSPECT_GAP] = "gap",
+		[SUSPECT_CRASH] = "crash",	     [SUSPECT_DEADLOCK] = "deadlock",
+		[SUSPECT_LONG_CALL] = "long-call",   [SUSPECT_STUCK_CALL] = "stuck-call",
+		[SUSPECT_SLOW_CALLS] = "slow-calls", [SUSPECT_CONTENTION] = "contention",
+		[SUSPECT_LOCK_WAIT] = "lock-wait",   [SUSPECT_WAIT] = "wait",
+		[SUSPECT_RUNNABLE] = "runnable",     [SUSPECT_CPU_WAIT] = "cpu-wait",
+		[SUSPECT_RAN] = "ran-until-trigger", [SUSPECT_LATE_FUNCTION] = "late-function",
+		[SUSPECT_FREQUENCY] = "frequency",   [SUSPECT_GAP] = "gap",
 	};
 	const struct report_suspect *s = &r->suspects[i];
 

@@ -1,6 +1,6 @@
 /*
- * What stands out: shared by report_suspects.c, suspects_threads.c, suspects_waits.c and
- * suspects_locks.c.
+ * What stands out: shared by report_suspects.c, suspects_threads.c, suspects_stuck.c,
+ * suspects_waits.c and suspects_locks.c.
  */
 #pragma once
 
@@ -15,6 +15,7 @@ enum report_suspect_kind {
 	SUSPECT_CRASH,
 	SUSPECT_DEADLOCK,
 	SUSPECT_LONG_CALL,
+	SUSPECT_STUCK_CALL,
 	SUSPECT_LOCK_WAIT,
 	SUSPECT_WAIT,
 	SUSPECT_CONTENTION,
@@ -78,6 +79,10 @@ bool suspects_is_lock(const char *name);
 bool suspects_is_private_lock(const char *name);
 /* Adds the suspects among threads: suspects_threads.c. 0 or -ENOMEM. */
 int suspects_threads(struct report *r);
+/* Adds the call in which the thread of STATE, whose last code is C, sent something and waits for
+ * the answer in system call CALL: suspects_stuck.c. 0 or -ENOMEM. */
+int suspects_stuck(struct report *r, const struct report_state *state,
+		   const struct tally_counters *c, uint64_t call);
 /* The same for threads that waited for a CPU, out of those of STATES: suspects_waits.c. */
 int suspects_waits(struct report *r, const struct report_state *const *states, size_t n);
 /* Adds locks that many calls waited for: suspects_locks.c. 0 or -ENOMEM. */

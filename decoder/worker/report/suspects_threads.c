@@ -708,7 +708,9 @@ static int find_in_thread(struct report *r, const struct moments *all, const str
 	case REPORT_STATE_BLOCKED:
 		if (m->last && sleeps(m))
 			return find_long(r, m);
-		if (!m->last || !is_unusual_wait(m->call) || age(all, m) < WAIT_NS)
+		if (m->last && !is_unusual_wait(m->call))
+			return suspects_stuck(r, m->state, m->last, m->call);
+		if (!m->last || age(all, m) < WAIT_NS)
 			return 0;
 		s = suspect_of(SUSPECT_WAIT, m);
 		s.count = m->call;

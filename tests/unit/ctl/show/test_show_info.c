@@ -412,13 +412,32 @@ static void show_info_contention_names_the_callers(void **state)
 	free(text);
 }
 
+static void show_info_stuck_call_says_what_it_waits_in(void **state)
+{
+	char *text = page_of(
+		"{\"suspects\":[{\"kind\":\"stuck-call\",\"sinceNSec\":-250000000,\"pid\":7,"
+		"\"tid\":8,\"place\":1,\"systemCall\":{\"number\":45,\"name\":\"recvfrom\"},"
+		"\"ended\":400,\"maxNSec\":3100000}],"
+		"\"places\":[{\"name\":\"recv\"},{\"name\":\"query\"},{\"name\":\"pay\"}],"
+		"\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"client\",\"stack\":[0,1,2]}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(
+		text,
+		"! query() has not returned for 250.0 ms in thread 8 (client): it sent something "
+		"and waits for the answer in recvfrom; its 400 calls before took 3.1 ms at most, "
+		"called from pay\n");
+	free(text);
+}
+
 /* Whatever is missing or has another type, and whatever a stranger wrote. */
 static void show_info_hostile_report_is_shown_escaped(void **state)
 {
 	static const char *const kinds[] = {
 		"crash", "deadlock", "long-call",	  "slow-calls",	   "lock-wait",
 		"wait",	 "runnable", "ran-until-trigger", "late-function", "frequency",
-		"gap",	 "cpu-wait", "contention",	  "\\u001b[31mnew"};
+		"gap",	 "cpu-wait", "contention",	  "stuck-call",	   "\\u001b[31mnew"};
 	static const char *const rest[] = {
 		"",
 		",\"place\":0,\"tid\":8,\"byTid\":8,\"tids\":[8,\"x\",null],\"inside\":[3],\"callers\":[3,{}],"
@@ -465,6 +484,7 @@ int main(void)
 		cmocka_unit_test(show_info_lock_wait_says_what_the_owner_does),
 		cmocka_unit_test(show_info_cpu_wait_names_who_had_the_cpu),
 		cmocka_unit_test(show_info_contention_names_the_callers),
+		cmocka_unit_test(show_info_stuck_call_says_what_it_waits_in),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
 	};
 

@@ -1,7 +1,7 @@
 /*
- * decoder/worker/report/report_suspects.c, suspects_threads.c, suspects_waits.c and
- * suspects_locks.c: what a decode has found is made up, as are the answers of the rooms below. For
- * each rule there is a case that meets it, and cases that just do not.
+ * decoder/worker/report/report_suspects.c, suspects_threads.c, suspects_stuck.c, suspects_waits.c
+ * and suspects_locks.c: what a decode has found is made up, as are the answers of the rooms below.
+ * For each rule there is a case that meets it, and cases that just do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +53,7 @@ static struct world {
 	struct gap gaps[4];
 	struct report_reach reach[2];
 	uint64_t calls[N_THREADS];
+	uint64_t made[REPORT_LAST_BRANCHES]; /* the system calls of the last branches */
 	struct report_asleep asleep[N_THREADS];
 	const char *lock; /* the function at LOCK_AT */
 } * w;
@@ -63,6 +64,8 @@ struct report_reach __wrap_report_reach(const struct report *r, size_t cpu);
 uint64_t __wrap_report_all_begin_ns(const struct decode *d);
 uint64_t __wrap_report_system_call(const struct report *r, const struct timeline_thread *thread,
 				   const struct tally_counters *counters);
+uint64_t __wrap_report_call_at(const struct report *r, const struct tally_counters *c,
+			       uint64_t back);
 const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address);
 void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 			      struct timeline_turn *ret);
@@ -84,6 +87,13 @@ uint64_t __wrap_report_system_call(const struct report *r, const struct timeline
 {
 	(void)r;
 	return counters ? w->calls[thread - w->threads] : REPORT_NO_CALL;
+}
+
+uint64_t __wrap_report_call_at(const struct report *r, const struct tally_counters *c,
+			       uint64_t back)
+{
+	(void)r;
+	return w->made[(c->n_last - 1 - back) % REPORT_LAST_BRANCHES];
 }
 
 const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address)
@@ -830,6 +840,240 @@ static void suspects_long_call_of_a_loop_that_is_held_up_within_is_told(void **s
 	assert_int_equal(w->r.suspects[0].function, 1);
 }
 
+/* --- stuck-call --- */
+
+#define QUERY	 1u /* sends and receives */
+#define SENDER	 2u /* in the C library */
+#define RECEIVER 3u
+#define SENDTO	 44u
+#define RECVFROM 45u
+#define EPOLL	 232u
+
+static void branch(enum flow_kind kind, uint64_t from, uint64_t to)
+{
+	struct tally_counters *c = &w->counters[0];
+
+	c->last[c->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
+		.from = from, .to = to, .tsc_lo = c->last_tsc, .tsc_hi = c->last_tsc, .kind = kind};
+}
+
+static void call_system(uint64_t call)
+{
+	w->made[w->counters[0].n_last % REPORT_LAST_BRANCHES] = call;
+	branch(FLOW_SYSCALL, 0x3000, 0);
+}
+
+/* A function of the C library calls the system, and returns. */
+static void call_and_return(uint64_t call)
+{
+	branch(FLOW_CALL, CALLER, 0x2ff0);
+	call_system(call);
+	branch(FLOW_ENABLE, 0, 0x3002);
+	branch(FLOW_RET, 0x3010, CALLER + 5);
+}
+
+/* The thread waits in CALL, which the running function calls. */
+static void wait_in(uint64_t call)
+{
+	branch(FLOW_CALL, CALLER, 0x2ff0);
+	enter(RECEIVER, w->counters[0].last_tsc);
+	call_system(call);
+	w->calls[0] = call;
+}
+
+/* Thread 0 calls query() since SINCE (perf ns), as it did ENDED times before. */
+static void query(uint64_t since, uint64_t ended)
+{
+	struct tally_counters *c = &w->counters[0];
+
+	set_threads(1);
+	c->n_last = 0;
+	calls_done(&c->calls);
+	calls_init(&c->calls);
+	c->function = TALLY_NO_FUNCTION;
+	w->states[0].ran = since - MS;
+	w->states[0].left = c->last_tsc = since + 100 * US;
+	w->functions[SENDER].image = w->functions[RECEIVER].image = 1;
+	w->r.n_suspects = 0;
+	if (ended > 0)
+		add_calls(QUERY, ended, 5 * MS);
+	enter(4, since - MS);
+	branch(FLOW_CALL, CALLER, 0x1ff0);
+	enter(QUERY, since);
+}
+
+static void suspects_stuck_call_that_gets_no_answer(void **state)
+{
+	(void)state;
+	query(NOW - 50 * MS, 100);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_only(SUSPECT_STUCK_CALL);
+	assert_int_equal(w->r.suspects[0].function, QUERY);
+	assert_int_equal(w->r.suspects[0].since, NOW - 50 * MS);
+	assert_int_equal(w->r.suspects[0].calls, 100);
+	assert_int_equal(w->r.suspects[0].longest_ns, 5 * MS);
+	assert_int_equal(w->r.suspects[0].count, RECVFROM);
+}
+
+/* By a PLT, and with a page fault in between. */
+static void suspects_stuck_call_through_jumps(void **state)
+{
+	(void)state;
+	query(NOW - 50 * MS, 100);
+	call_and_return(1);
+	branch(FLOW_DISABLE, CALLER, 0);
+	branch(FLOW_ENABLE, 0, CALLER);
+	branch(FLOW_CALL, CALLER, 0x2f00);
+	enter(5, w->counters[0].last_tsc);
+	branch(FLOW_JUMP_IND, 0x2f00, 0x2ff0);
+	enter(RECEIVER, w->counters[0].last_tsc);
+	calls_slot(&w->counters[0].calls, w->counters[0].calls.end - 1)->from = CALLS_JUMP;
+	call_system(0);
+	w->calls[0] = 0;
+	assert_only(SUSPECT_STUCK_CALL);
+	assert_int_equal(w->r.suspects[0].function, QUERY);
+}
+
+static void suspects_stuck_call_below_the_least_is_none(void **state)
+{
+	(void)state;
+	query(NOW - 50 * MS + 1, 99);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	query(NOW - 50 * MS, 0);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none(); /* 99 calls ended */
+	query(NOW - 50 * MS + 1, 1);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	add_calls(QUERY, 1, 5 * MS + 1);
+	query(NOW - 50 * MS, 0);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+}
+
+/* It executed for most of the time, or may not be blocked at all. */
+static void suspects_stuck_call_that_waits_for_a_short_time_is_none(void **state)
+{
+	(void)state;
+	query(NOW - 50 * MS, 100);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	w->states[0].left = NOW - 25 * MS + 1;
+	assert_none();
+	w->states[0].left = NOW - 25 * MS;
+	w->states[0].certain = false;
+	assert_none();
+	w->states[0].certain = true;
+	assert_only(SUSPECT_STUCK_CALL);
+}
+
+/* A server answers 400 requests, and then nobody asks. */
+static void suspects_stuck_call_of_an_idle_server_is_none(void **state)
+{
+	(void)state;
+	query(NOW - 100 * MS, 400);
+	wait_in(RECVFROM); /* receive_request() */
+	assert_none();
+	/* serve_connection() */
+	query(NOW - 100 * MS, 0);
+	call_and_return(RECVFROM);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	/* Its loop is longer than the last branches. */
+	query(NOW - 100 * MS, 0);
+	for (size_t i = 0; i < REPORT_LAST_BRANCHES; i++)
+		branch(FLOW_COND, 0x1000, 0x1000);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+}
+
+/* process_events() writes out the last answers, and waits for what comes. */
+static void suspects_stuck_call_of_an_idle_event_loop_is_none(void **state)
+{
+	static const uint64_t waits[] = {EPOLL, 281, 7, 271, 23, 270};
+
+	(void)state;
+	add_calls(QUERY, 400, MS);
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+		query(NOW - 100 * MS, 0);
+		call_and_return(SENDTO);
+		wait_in(waits[i]);
+		assert_none();
+	}
+}
+
+/* Worker threads, a shell, cron, and a loop that sleeps; each of them writes a log. */
+static void suspects_stuck_call_that_waits_for_work_or_time_is_none(void **state)
+{
+	static const uint64_t waits[] = {FUTEX, 61, 247, 35, 230, 43, 288, 34, 130};
+
+	(void)state;
+	add_calls(QUERY, 400, MS);
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+		query(NOW - 100 * MS, 0);
+		call_and_return(1);
+		wait_in(waits[i]);
+		assert_none();
+		query(NOW - 100 * MS, 0);
+		call_and_return(waits[i]);
+		call_and_return(1);
+		wait_in(0);
+		assert_none();
+	}
+}
+
+/* A system call of unknown number may have waited; and a signal's handler returned elsewhere. */
+static void suspects_stuck_call_of_unknown_order_is_none(void **state)
+{
+	(void)state;
+	query(NOW - 100 * MS, 400);
+	call_and_return(REPORT_NO_CALL);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	query(NOW - 100 * MS, 0);
+	branch(FLOW_DISABLE, CALLER, 0);
+	branch(FLOW_ENABLE, 0, CALLER + 100);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	query(NOW - 100 * MS, 0);
+	branch(FLOW_GAP, CALLER, 0);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	assert_none();
+	/* The stack knows another caller than the branches. */
+	query(NOW - 100 * MS, 0);
+	call_and_return(SENDTO);
+	wait_in(RECVFROM);
+	calls_slot(&w->counters[0].calls, w->counters[0].calls.end - 2)->from++;
+	assert_none();
+}
+
+/* The library writes what was printed before it reads: the program waits for its next order. */
+static void suspects_stuck_call_of_the_libraries_input_is_none(void **state)
+{
+	(void)state;
+	query(NOW - 100 * MS, 400);
+	call_and_return(1);
+	wait_in(0);
+	w->functions[QUERY].image = 1;
+	assert_none();
+	w->functions[QUERY].image = 2;
+	w->functions[QUERY].name = "_ZSt7getlineIcSt11char_traitsIcESaIcEERSt13basic_istream";
+	assert_none();
+	w->functions[QUERY].name = "ask";
+	assert_only(SUSPECT_STUCK_CALL);
+}
+
 /* --- slow-calls --- */
 
 static void suspects_slow_calls_are_few_and_clear_of_the_others(void **state)
@@ -1422,6 +1666,15 @@ int main(void)
 		CASE(suspects_long_call_of_an_outer_loop_between_two_calls_is_none),
 		CASE(suspects_long_call_of_a_loop_whose_calls_take_little_is_told),
 		CASE(suspects_long_call_of_a_loop_that_is_held_up_within_is_told),
+		CASE(suspects_stuck_call_that_gets_no_answer),
+		CASE(suspects_stuck_call_through_jumps),
+		CASE(suspects_stuck_call_below_the_least_is_none),
+		CASE(suspects_stuck_call_that_waits_for_a_short_time_is_none),
+		CASE(suspects_stuck_call_of_an_idle_server_is_none),
+		CASE(suspects_stuck_call_of_an_idle_event_loop_is_none),
+		CASE(suspects_stuck_call_that_waits_for_work_or_time_is_none),
+		CASE(suspects_stuck_call_of_unknown_order_is_none),
+		CASE(suspects_stuck_call_of_the_libraries_input_is_none),
 		CASE(suspects_slow_calls_are_few_and_clear_of_the_others),
 		CASE(suspects_slow_calls_inside_many_end_with_the_innermost),
 		CASE(suspects_slow_calls_of_too_few_are_none),
