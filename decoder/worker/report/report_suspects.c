@@ -23,6 +23,7 @@
 #define SLOW_LIMIT_NS	100000u	 /* and no less than this */
 #define SLOW_MAX_NS	500000u	 /* the slowest call took at least this, */
 #define SLOW_ONE_MAX_NS 5000000u /* or this if it is the only slow one */
+#define SLOW_ONE_PART	10u	 /* and it ended in the last of so many parts of the window */
 #define WAITING_NS	50000u	 /* a function waits whose usual call takes so long */
 #define WAITING_TIMES	4u	 /* and is off its CPU so many times as long as on it */
 #define NESTED_PART	8u /* a function calls itself: one of so many of its calls is nested */
@@ -135,6 +136,16 @@ static uint64_t clear_octave(const struct durations *d, unsigned *octave)
 	return slow;
 }
 
+/* Whether a single slow call that ended at LAST (perf ns) is too long ago to matter at the trigger:
+ * most programs have had one, such as that which read a file for the first time. */
+static bool is_old(const struct report *r, uint64_t last)
+{
+	uint64_t end;
+	const uint64_t begin = suspects_begin(r, &end);
+
+	return last < end && end - last > (end - begin) / SLOW_ONE_PART;
+}
+
 static bool is_slow(const struct report *r, uint32_t function, struct report_suspect *ret)
 {
 	const struct function *f = function_at(r, function);
@@ -156,6 +167,8 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 	    longest < (slow == 1 ? SLOW_ONE_MAX_NS : SLOW_MAX_NS))
 		return false;
 	durations_slower(d, octave, &last);
+	if (slow == 1 && is_old(r, time_of(r, last)))
+		return false;
 	*ret = (struct report_suspect){
 		.kind = SUSPECT_SLOW_CALLS,
 		.thread = d->slowest.thread,
@@ -168,10 +181,20 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 		.usual_ns = suspects_span(r, durations_quantile(d, ended, 500)),
 		.limit_ns = suspects_span(r, UINT64_C(1) << octave),
 		.longest_ns = longest,
+		.cost_ns = suspects_span(r, suspects_least_sum(d, octave)),
 		.off_ns = suspects_span(r,
 					d->slowest.off - MIN_OF(d->slowest.off, d->slowest.waited)),
 	};
 	return true;
+}
+
+uint64_t suspects_least_sum(const struct durations *d, unsigned octave)
+{
+	uint64_t ticks = 0;
+
+	for (unsigned i = octave; i < DURATIONS_OCTAVES; i++)
+		ticks += d->slow[i].n * (UINT64_C(1) << i);
+	return ticks;
 }
 
 bool suspects_is_within(const struct durations *a, const struct durations *b)
@@ -309,6 +332,35 @@ static bool is_wait(const struct report *r, const struct report_suspect *s)
 	return false;
 }
 
+/* What took most time together comes first. */
+static int by_cost(const void *a, const void *b)
+{
+	const struct report_suspect *x = a, *y = b;
+
+	if (x->cost_ns != y->cost_ns)
+		return x->cost_ns > y->cost_ns ? -1 : 1;
+	return by_longest(a, b);
+}
+
+/* Moves those of the N suspects of LIST to its begin that are not told with another one, and
+ * returns how many they are. */
+static size_t drop_inner(const struct report *r, struct report_suspect *list, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(list, n, sizeof(*list), by_longest);
+	/* From the shortest on, so that those around it are still there. */
+	for (size_t i = n; i-- > 0;)
+		for (size_t j = 0; j < i && list[i].function != 0; j++)
+			if (suspects_is_within(suspects_durations(r, list[j].function),
+					       suspects_durations(r, list[i].function)))
+				list[i].function = 0;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].function != 0)
+			list[kept++] = list[i];
+	return kept;
+}
+
 static int find_slow(struct report *r)
 {
 	const struct functions *f = &r->d->tally.functions;
@@ -319,16 +371,9 @@ static int find_slow(struct report *r)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < f->n; i++)
 		n += is_slow(r, i, &list[n]);
-	qsort(list, n, sizeof(*list), by_longest);
+	n = drop_inner(r, list, n);
+	qsort(list, n, sizeof(*list), by_cost);
 	for (size_t i = 0; i < n && added < MAX_SLOW; i++) {
-		bool within = false;
-
-		/* A call inside the slowest call of another suspect is told with that one. */
-		for (size_t j = 0; j < i && !within; j++)
-			within = suspects_is_within(suspects_durations(r, list[j].function),
-						    suspects_durations(r, list[i].function));
-		if (within)
-			continue;
 		find_inside(r, &list[i]);
 		if (is_wait(r, &list[i]))
 			continue;

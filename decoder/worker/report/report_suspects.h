@@ -41,6 +41,7 @@ struct report_suspect {
 	 * system call, a ratio, or the number of a gap. */
 	uint64_t calls, count;
 	uint64_t usual_ns, limit_ns, longest_ns, off_ns;
+	uint64_t cost_ns; /* of slow calls, together, at least */
 	uint64_t address; /* a place in context */
 	uint32_t context;
 	/* Functions, outermost first; of SUSPECT_CONTENTION: callers, innermost first. */
@@ -65,6 +66,8 @@ uint64_t suspects_begin(const struct report *r, uint64_t *ret_end);
 uint64_t suspects_span(const struct report *r, uint64_t ticks);
 /* The least octave of ticks from NS on. */
 unsigned suspects_octave(const struct report *r, uint64_t ns);
+/* How long the calls of 2^OCTAVE ticks or more took at least, together, in ticks. */
+uint64_t suspects_least_sum(const struct durations *d, unsigned octave);
 /* Whether the slowest call of B lies within that of A. */
 bool suspects_is_within(const struct durations *a, const struct durations *b);
 /* Whether the slowest call of function A took longer than that of B, or as long and lies around it.

@@ -23,16 +23,6 @@ static uint64_t executed(const struct report *r)
 	return ticks;
 }
 
-/* How long the calls of 2^OCTAVE ticks or more took at least, together. */
-static uint64_t least_sum(const struct durations *d, unsigned octave)
-{
-	uint64_t ticks = 0;
-
-	for (unsigned i = octave; i < DURATIONS_OCTAVES; i++)
-		ticks += d->slow[i].n * (UINT64_C(1) << i);
-	return ticks;
-}
-
 /* The functions within whose slowest call the slowest call of S lies, innermost first. */
 static void find_callers(const struct report *r, struct report_suspect *s)
 {
@@ -71,7 +61,7 @@ static int look_at(struct report *r, uint32_t function)
 	    !(suspects_is_lock(f->name) || suspects_is_private_lock(f->name)))
 		return 0;
 	s.count = durations_slower(d, octave, &last);
-	s.off_ns = suspects_span(r, least_sum(d, octave));
+	s.off_ns = suspects_span(r, suspects_least_sum(d, octave));
 	s.usual_ns = suspects_span(r, executed(r));
 	if (s.count < WAITS || s.off_ns < WAITED_NS || s.off_ns < s.usual_ns / EXECUTED_PART)
 		return 0;

@@ -216,7 +216,7 @@ static void set_last(size_t thread, enum flow_kind kind)
 static void add_calls(uint32_t function, uint64_t n, uint64_t ticks)
 {
 	const struct durations_call call = {
-		.ticks = ticks, .tsc = BEGIN + MS, .thread = &w->threads[0]};
+		.ticks = ticks, .tsc = NOW - 55 * MS, .thread = &w->threads[0]};
 
 	w->functions[function].calls += n;
 	w->functions[function].total_ticks += n * ticks;
@@ -1165,6 +1165,42 @@ static void suspects_slow_calls_one_below_five_milliseconds_is_none(void **state
 	assert_none();
 }
 
+/* What happened once, before the last tenth of the window, has passed. */
+static void suspects_slow_calls_one_long_ago_is_none(void **state)
+{
+	struct durations *d;
+
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 1, 5 * MS); /* ends 50 ms before the trigger */
+	assert_only(SUSPECT_SLOW_CALLS);
+	d = &w->d.tally.functions.durations.list[0];
+	for (size_t i = 0; i < DURATIONS_OCTAVES; i++)
+		d->slow[i].last -= d->slow[i].n == 1;
+	w->r.n_suspects = 0;
+	assert_none();
+	/* Without a trigger, the end of the window counts. */
+	w->r.now = MANIFEST_ABSENT;
+	assert_none();
+	w->reach[0].end = w->reach[1].end = NOW - MS;
+	assert_only(SUSPECT_SLOW_CALLS);
+}
+
+/* The slowest call of the first is longer, but those of the second took more time. */
+static void suspects_slow_calls_of_most_time_come_first(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 2, 9 * MS);
+	add_calls(2, 1000, 30 * US);
+	add_calls(2, 8, 5 * MS);
+	w->d.tally.functions.durations.list[1].slowest.thread = &w->threads[1];
+	assert_int_equal(report_prepare_suspects(&w->r), 0);
+	assert_int_equal(w->r.n_suspects, 2);
+	assert_int_equal(w->r.suspects[0].function, 2);
+	assert_int_equal(w->r.suspects[1].function, 1);
+}
+
 static void suspects_slow_calls_that_are_not_clear_of_others_are_none(void **state)
 {
 	(void)state;
@@ -1683,6 +1719,8 @@ int main(void)
 		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
 		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
+		CASE(suspects_slow_calls_one_long_ago_is_none),
+		CASE(suspects_slow_calls_of_most_time_come_first),
 		CASE(suspects_slow_calls_that_are_not_clear_of_others_are_none),
 		CASE(suspects_contention_of_many_waits_names_the_callers),
 		CASE(suspects_contention_of_the_locks_of_glibc),
