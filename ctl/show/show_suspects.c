@@ -113,11 +113,14 @@ static void put_last_calls(const struct page *p, FILE *out, struct json_object *
 
 static void put_crash(const struct page *p, FILE *out, struct json_object *s)
 {
-	fprintf(out, "crash: process %s was ended by a signal", figure_field_id(s, "pid").text);
+	const bool outside = field_true(s, "fromOutside");
+
+	fprintf(out, "crash: process %s was %s", figure_field_id(s, "pid").text,
+		outside ? "killed by a signal from outside" : "ended by a signal");
 	page_before(out, s, "sinceNSec");
 	fputs(": ", out);
 	page_who(p, out, s, "tid");
-	fputs(" got no further than ", out);
+	fputs(outside ? " was at " : " got no further than ", out);
 	name_puts_place(out, place_at(p->report, s, "place"), NAME_COLUMNS);
 	put_callers(p, out, thread_of(p, s), 0);
 }

@@ -182,6 +182,7 @@ def short_list(work):
         ("livelock", [guest, "livelock"], [r"^! enter_politely\(\) has not returned"], {}),
         ("crash", [guest, "crash"], [r"^! crash: .*ended by a signal", r"parse_record"],
          {"ptsnapd": ["--exit-with-command"]}),
+        ("killed", [guest, "killed"], [r"^! crash: .*killed by a signal from outside", r"compute"], {}),
         ("config", [guest, "config"], [r"^! look_up_in_log\(\) ran for the first time"], {}),
         ("retry", [guest, "retry"], [r"^! fetch\(\) has not returned", r"connect_backend"], {}),
         ("pipeline", [guest, "pipeline", "WORK/held"],

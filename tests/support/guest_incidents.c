@@ -470,6 +470,34 @@ static void idle(void)
 		process_events(epoll, ends[0], i);
 }
 
+/* --- killed: somebody else ends the process --- */
+
+static NOINLINE void compute(void)
+{
+	/* In registers alone. */
+	__asm__ volatile("1: add $1, %%rax\n"
+			 "lea 8(%%rax), %%rdx\n"
+			 "test %%rdx, %%rdx\n"
+			 "jnz 1b\n"
+			 "jmp 1b"
+			 :
+			 :
+			 : "rax", "rdx", "cc");
+}
+
+static void killed(void)
+{
+	const pid_t parent = getpid();
+
+	if (fork() == 0) {
+		pause_us(100000);
+		kill(parent, SIGTERM);
+		pause_us(50000);
+		alarm_recorder();
+	}
+	compute();
+}
+
 /* --- quiet: a server that has little to do; nothing stands out --- */
 
 static void quiet(void)
@@ -518,7 +546,7 @@ int main(int argc, char **argv)
 		{"lock", lock},	  {"deadlock", deadlock},  {"livelock", livelock},
 		{"crash", crash}, {"config", config},	   {"retry", retry},
 		{"quiet", quiet}, {"serve", start_server}, {"unanswered", unanswered},
-		{"idle", idle},
+		{"idle", idle},	  {"killed", killed},
 	};
 
 	recorder = getppid();

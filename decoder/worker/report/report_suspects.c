@@ -627,7 +627,11 @@ static void write_values(const struct report *r, struct json_writer *w,
 		json_u64(w, "calls", s->calls);
 		json_u64(w, "selfInstructions", s->count);
 		break;
-	case SUSPECT_CRASH: report_place(r, w, "place", s->context, s->address); break;
+	case SUSPECT_CRASH:
+		report_place(r, w, "place", s->context, s->address);
+		if (s->outside)
+			json_boolean(w, "fromOutside", true);
+		break;
 	case SUSPECT_LOCK_WAIT:
 		report_place(r, w, "place", s->context, s->address);
 		if (s->other)

@@ -53,7 +53,8 @@ struct report_suspect {
 	uint64_t insns; /* of FUNCTION, with those that it called */
 	uint32_t tids[SUSPECT_TIDS];
 	size_t n_tids;
-	bool cycle; /* each of TIDS waits for a lock that the next one holds, or the first */
+	bool outside; /* the signal was raised by none of the process's threads */
+	bool cycle;   /* each of TIDS waits for a lock that the next one holds, or the first */
 };
 
 /* 0 or -ENOMEM. */
@@ -86,6 +87,9 @@ int suspects_threads(struct report *r);
  * the answer in system call CALL: suspects_stuck.c. 0 or -ENOMEM. */
 int suspects_stuck(struct report *r, const struct report_state *state,
 		   const struct tally_counters *c, uint64_t call);
+/* Whether the thread with these counters, which was interrupted, certainly did not raise a signal
+ * by the instruction that it got no further than: suspects_signal.c. */
+bool suspects_raised_nothing(const struct report *r, const struct tally_counters *c);
 /* The same for threads that waited for a CPU, out of those of STATES: suspects_waits.c. */
 int suspects_waits(struct report *r, const struct report_state *const *states, size_t n);
 /* Adds locks that many calls waited for: suspects_locks.c. 0 or -ENOMEM. */

@@ -338,6 +338,25 @@ static bool is_hit(const struct moment *m)
 	       m->call == CALL_TKILL || m->call == CALL_TGKILL;
 }
 
+/* Whether M neither raised a signal nor made a system call that may raise one (write(2) to a closed
+ * pipe, or kill(2)). */
+static bool is_innocent(const struct report *r, const struct moment *m)
+{
+	/* poll, select, pause, nanosleep, accept, recvfrom, recvmsg, wait4, futex, clock_nanosleep,
+	 * epoll_wait, waitid, pselect6, ppoll, epoll_pwait, accept4 */
+	static const uint16_t waits[] = {7,	     23,  34,  35,  43,	 45,  47,  61,
+					 CALL_FUTEX, 230, 232, 247, 270, 271, 281, 288};
+
+	if (!last_branch(m))
+		return false;
+	if (last_branch(m)->kind == FLOW_DISABLE)
+		return suspects_raised_nothing(r, m->last);
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
+		if (m->call == waits[i])
+			return true;
+	return false;
+}
+
 /* A process whose threads are all gone, and none of which called exit, was ended by a signal. The
  * thread that was interrupted first got it. */
 static int find_crash(struct report *r, const struct moments *all, size_t first, size_t end)
@@ -366,6 +385,9 @@ static int find_crash(struct report *r, const struct moments *all, size_t first,
 		return 0;
 	s = suspect_of(SUSPECT_CRASH, victim);
 	s.address = victim->last->ip;
+	s.outside = true;
+	for (size_t i = first; i < end && s.outside; i++)
+		s.outside = is_innocent(r, &all->list[i]);
 	return suspects_add(r, &s);
 }
 

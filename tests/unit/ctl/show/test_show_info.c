@@ -412,6 +412,20 @@ static void show_info_contention_names_the_callers(void **state)
 	free(text);
 }
 
+static void show_info_crash_says_whether_the_signal_came_from_outside(void **state)
+{
+	char *text = page_of("{\"suspects\":[{\"kind\":\"crash\",\"sinceNSec\":-2000000,\"pid\":7,"
+			     "\"tid\":8,\"place\":0,\"fromOutside\":true}],"
+			     "\"places\":[{\"name\":\"work\",\"offset\":8}],"
+			     "\"threads\":[{\"pid\":7,\"tid\":8,\"comm\":\"server\"}]}",
+			     (struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text, "! crash: process 7 was killed by a signal from outside 2.0 ms before the "
+			 "trigger: thread 8 (server) was at work");
+	free(text);
+}
+
 static void show_info_stuck_call_says_what_it_waits_in(void **state)
 {
 	char *text = page_of(
@@ -484,6 +498,7 @@ int main(void)
 		cmocka_unit_test(show_info_lock_wait_says_what_the_owner_does),
 		cmocka_unit_test(show_info_cpu_wait_names_who_had_the_cpu),
 		cmocka_unit_test(show_info_contention_names_the_callers),
+		cmocka_unit_test(show_info_crash_says_whether_the_signal_came_from_outside),
 		cmocka_unit_test(show_info_stuck_call_says_what_it_waits_in),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
 	};

@@ -118,7 +118,8 @@ tests_unit_decoder_worker_report_test_report_suspects_SOURCES = \
 tests_unit_decoder_worker_report_test_report_suspects_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_suspects_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=report_reach,--wrap=report_all_begin_ns,--wrap=report_system_call \
-	-Wl,--wrap=report_linkage_at,--wrap=timeline_get_turn,--wrap=report_call_at
+	-Wl,--wrap=report_linkage_at,--wrap=timeline_get_turn,--wrap=report_call_at \
+	-Wl,--wrap=replay_read
 tests_unit_decoder_worker_replay_test_rounds_SOURCES = tests/unit/decoder/worker/replay/test_rounds.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_replay_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_sandbox_SOURCES = tests/unit/decoder/worker/test_sandbox.c

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "decoder/code/insn.h"
 #include "decoder/worker/report/report_suspects.h"
 #include "proto/base.h"
 
@@ -56,6 +57,7 @@ static struct world {
 	uint64_t made[REPORT_LAST_BRANCHES]; /* the system calls of the last branches */
 	struct report_asleep asleep[N_THREADS];
 	const char *lock; /* the function at LOCK_AT */
+	uint8_t code[16]; /* wherever one reads */
 } * w;
 
 /* --- The rooms below --- */
@@ -66,6 +68,8 @@ uint64_t __wrap_report_system_call(const struct report *r, const struct timeline
 				   const struct tally_counters *counters);
 uint64_t __wrap_report_call_at(const struct report *r, const struct tally_counters *c,
 			       uint64_t back);
+size_t __wrap_replay_read(const struct replay *r, uint32_t context, uint64_t address, uint8_t *to,
+			  size_t n);
 const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address);
 void __wrap_timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 			      struct timeline_turn *ret);
@@ -94,6 +98,16 @@ uint64_t __wrap_report_call_at(const struct report *r, const struct tally_counte
 {
 	(void)r;
 	return w->made[(c->n_last - 1 - back) % REPORT_LAST_BRANCHES];
+}
+
+size_t __wrap_replay_read(const struct replay *r, uint32_t context, uint64_t address, uint8_t *to,
+			  size_t n)
+{
+	(void)r;
+	(void)context;
+	(void)address;
+	memcpy(to, w->code, MIN_OF(n, sizeof(w->code)));
+	return MIN_OF(n, sizeof(w->code));
 }
 
 const char *__wrap_report_linkage_at(const struct report *r, uint32_t context, uint64_t address)
@@ -178,6 +192,7 @@ static int tear_down(void **state)
 	for (size_t i = 0; i < N_THREADS; i++)
 		calls_done(&w->counters[i].calls);
 	durations_done(&w->d.tally.functions.durations);
+	insn_reader_free(w->r.reader);
 	free(w->r.suspects);
 	free(w);
 	return 0;
@@ -350,6 +365,114 @@ static void suspects_crash_with_a_thread_that_is_not_listed_is_none(void **state
 	exit_all(2);
 	w->r.lists[REPORT_THREADS].total = 1;
 	assert_none();
+}
+
+/* Both threads were interrupted at 0x3010, behind other instructions. */
+static void interrupt_all(void)
+{
+	w->r.reader = insn_reader_new();
+	assert_non_null(w->r.reader);
+	exit_all(2);
+	for (size_t i = 0; i < 2; i++) {
+		struct tally_counters *c = &w->counters[i];
+
+		c->n_last = 0;
+		c->last[c->n_last++] = (struct tally_branch){.kind = FLOW_RET, .to = 0x3000};
+		c->last[c->n_last++] = (struct tally_branch){.kind = FLOW_DISABLE,
+							     .from = 0x3010,
+							     .tsc_lo = c->last_tsc,
+							     .tsc_hi = c->last_tsc};
+	}
+}
+
+static bool is_from_outside(const char *code)
+{
+	memset(w->code, 0x90, sizeof(w->code));
+	memcpy(w->code, code, strlen(code));
+	w->r.n_suspects = 0;
+	assert_only(SUSPECT_CRASH);
+	return w->r.suspects[0].outside;
+}
+
+static void suspects_crash_at_an_instruction_of_registers_came_from_outside(void **state)
+{
+	static const char *const harmless[] = {
+		"\x48\x89\xc3",		    /* mov %rax, %rbx */
+		"\x83\xc0\x01",		    /* add $1, %eax */
+		"\x75\xfe",		    /* jne */
+		"\x0f\x84\x10\x20\x30\x40", /* je */
+		"\xeb\xfe",		    /* jmp */
+		"\x48\x8d\x44\x24\x08",	    /* lea 8(%rsp), %rax */
+		"\x48\xf7\xd8",		    /* neg %rax */
+		"\x41\xff\xc4",		    /* inc %r12d */
+		"\x0f\xb6\xc0",		    /* movzbl %al, %eax */
+		"\x0f\x1f\x44",		    /* nop */
+		"\xf3\x90",		    /* pause */
+		"\xb8\x01\x02\x03\x04",	    /* mov $, %eax */
+		"\x66\x90",
+	};
+	static const char *const others[] = {
+		"\x48\x89\x03",		    /* mov %rax, (%rbx) */
+		"\x48\x8b\x44\x24\x08",	    /* mov 8(%rsp), %rax */
+		"\x50",			    /* push %rax */
+		"\xc3",			    /* ret */
+		"\xe8\x01\x01\x01\x01",	    /* call: writes to the stack */
+		"\x48\xf7\xf9",		    /* idiv %rcx */
+		"\xf7\xf1",		    /* div %ecx */
+		"\x0f\x0b",		    /* ud2 */
+		"\xf4",			    /* hlt */
+		"\xcc",			    /* int3 */
+		"\x0f\x05",		    /* syscall */
+		"\xf2\x0f\x5e\xc1",	    /* divsd */
+		"\x0f\x57\xc0",		    /* xorps */
+		"\xa4",			    /* movsb */
+		"\xff\xe0",		    /* jmp *%rax: it may lead anywhere */
+		"\xff\xd0",		    /* call *%rax */
+		"\xd9\xe8",		    /* fld1 */
+		"\xc5\xf8\x28\xc1",	    /* vmovaps */
+		"\xf0\x48\x01\xc3",	    /* lock add %rax, %rbx is no instruction */
+		"\x9d",			    /* popf */
+		"\x8e\xd8",		    /* mov %eax, %ds */
+		"\xc7\xf8\x10\x20\x30\x40", /* xbegin */
+	};
+
+	(void)state;
+	interrupt_all();
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (!is_from_outside(harmless[i]))
+			fail_msg("harmless instruction %zu", i);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (is_from_outside(others[i]))
+			fail_msg("other instruction %zu", i);
+}
+
+static void suspects_crash_that_may_be_another_thread_s_does_not_say_from_where(void **state)
+{
+	const char *nop = "\x90";
+
+	(void)state;
+	interrupt_all();
+	assert_true(is_from_outside(nop));
+	/* The second thread waits, or writes to a pipe, which may be closed. */
+	w->counters[1].last[1].kind = FLOW_SYSCALL;
+	w->calls[1] = FUTEX;
+	assert_true(is_from_outside(nop));
+	w->calls[1] = 1;
+	assert_false(is_from_outside(nop));
+	w->counters[1].last[1].kind = FLOW_DISABLE;
+	/* The page of the instruction may be there no more. */
+	w->counters[1].last[0].to = 0x3010;
+	assert_false(is_from_outside(nop));
+	w->counters[1].last[0].to = 0x2ffe;
+	assert_false(is_from_outside(nop));
+	w->counters[1].last[0].to = 0x3000;
+	assert_true(is_from_outside(nop));
+	/* A jump within the page. */
+	w->counters[1].last[0].to = 0x3010;
+	w->counters[1].last[0].from = 0x3020;
+	assert_true(is_from_outside(nop));
+	w->counters[1].last[0].from = 0x4020;
+	assert_false(is_from_outside(nop));
 }
 
 /* --- deadlock, lock-wait --- */
@@ -1671,6 +1794,8 @@ int main(void)
 		CASE(suspects_crash_with_a_gap_behind_is_none),
 		CASE(suspects_crash_with_a_last_stretch_is_none),
 		CASE(suspects_crash_with_a_thread_that_is_not_listed_is_none),
+		CASE(suspects_crash_at_an_instruction_of_registers_came_from_outside),
+		CASE(suspects_crash_that_may_be_another_thread_s_does_not_say_from_where),
 		CASE(suspects_deadlock_has_the_threads_that_wait_for_a_lock),
 		CASE(suspects_deadlock_of_threads_that_hold_each_others_locks),
 		CASE(suspects_deadlock_of_locks_that_may_have_changed_hands_is_none),
