@@ -39,6 +39,7 @@ struct moment {
 	bool mutex;			   /* which is a mutex of glibc, */
 	const struct report_state *owner;  /* and which this thread holds; NULL: not known */
 	uint64_t caller;		   /* of the lock's function; 0: unknown */
+	uint64_t locking;		   /* since when it is in that function, perf ns */
 };
 
 struct moments {
@@ -131,19 +132,40 @@ static uint64_t frame_at(const struct tally_counters *c, size_t i)
 	return 0;
 }
 
-/* Looks for a lock's function among the innermost frames of M. */
+/* When the call began that is frame number I, perf ns; 0: unknown. */
+static uint64_t frame_begin(const struct report *r, const struct tally_counters *c, size_t i)
+{
+	const size_t depth = calls_depth(&c->calls);
+	uint64_t begin = c->begin.tsc;
+	size_t seen = 0;
+
+	/* Of what jumped to one another, the outermost one was called. */
+	for (size_t k = 0; k < depth; k++) {
+		if (calls_at(&c->calls, k)->from != CALLS_JUMP && seen++ == i)
+			break;
+		begin = calls_at(&c->calls, k)->begin.tsc;
+	}
+	return begin == 0 ? 0 : tscmap_ns(&r->d->replay->clock, begin);
+}
+
+/* Looks for a lock's function among the innermost frames of M. Such a function may sleep more than
+ * once before it has the lock. */
 static void find_lock(const struct report *r, struct moment *m)
 {
 	const struct report_asleep *asleep = report_asleep(r, m->state, m->call);
 
+	m->locking = m->state->left;
 	for (size_t i = 0; i < LOCK_FRAMES && frame_at(m->last, i) != 0; i++) {
 		const char *name = report_linkage_at(r, m->last->context, frame_at(m->last, i));
+		const uint64_t begin = frame_begin(r, m->last, i);
 
 		if (!is_lock_function(name))
 			continue;
 		m->lock = true;
 		m->mutex |= is_mutex(name);
 		m->caller = frame_at(m->last, i + 1);
+		if (begin != 0)
+			m->locking = MIN_OF(begin, m->state->left);
 	}
 	if (m->mutex && asleep)
 		m->owner = report_lock_owner(r, asleep);
@@ -479,9 +501,11 @@ static int find_locks(struct report *r, const struct moments *all, size_t first,
 	for (size_t i = first; i < end && added < MAX_OF_KIND; i++) {
 		struct report_suspect s;
 
-		if (!all->list[i].lock || age(all, &all->list[i]) < LOCK_NS)
+		if (!all->list[i].lock || age(all, &all->list[i]) == 0 ||
+		    all->now - all->list[i].locking < LOCK_NS)
 			continue;
 		s = suspect_of(SUSPECT_LOCK_WAIT, &all->list[i]);
+		s.since = all->list[i].locking;
 		s.address = all->list[i].caller;
 		s.other = all->list[i].owner ? all->list[i].owner->thread : NULL;
 		if (suspects_add(r, &s) < 0)

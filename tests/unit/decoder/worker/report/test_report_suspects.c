@@ -692,6 +692,32 @@ static void suspects_lock_wait_too_short_is_none(void **state)
 	assert_none();
 }
 
+/* As Java's, which sleeps, is woken, and sleeps again until it has the lock. */
+static void
+suspects_lock_wait_of_a_function_that_sleeps_again_lasts_as_long_as_the_call(void **state)
+{
+	struct calls_frame jumped = {.from = CALLS_JUMP};
+
+	(void)state;
+	set_threads(2);
+	wait_for_lock(0, MS);
+	w->counters[0].begin.tsc = NOW - 10 * MS + 1;
+	assert_none();
+	w->counters[0].begin.tsc = NOW - 10 * MS;
+	assert_only(SUSPECT_LOCK_WAIT);
+	assert_int_equal(w->r.suspects[0].since, NOW - 10 * MS);
+	/* The caller called the PLT, which jumped to the function. */
+	jumped.begin.tsc = NOW - 20 * MS;
+	assert_int_equal(calls_push(&w->counters[0].calls, &jumped, &(struct calls_frame){0}), 0);
+	w->r.n_suspects = 0;
+	calls_slot(&w->counters[0].calls, 0)->begin.tsc = NOW - 90 * MS; /* the caller's */
+	assert_only(SUSPECT_LOCK_WAIT);
+	assert_int_equal(w->r.suspects[0].since, NOW - 20 * MS);
+	w->states[0].certain = false;
+	w->r.n_suspects = 0;
+	assert_none();
+}
+
 /* What lasts comes before what was, which may be long ago. */
 static void suspects_lock_wait_comes_before_slow_calls(void **state)
 {
@@ -1807,6 +1833,7 @@ int main(void)
 		CASE(suspects_deadlock_with_a_wait_that_has_a_limit_is_none),
 		CASE(suspects_deadlock_of_locks_of_other_languages),
 		CASE(suspects_lock_wait_too_short_is_none),
+		CASE(suspects_lock_wait_of_a_function_that_sleeps_again_lasts_as_long_as_the_call),
 		CASE(suspects_lock_wait_comes_before_slow_calls),
 		CASE(suspects_lock_wait_in_a_page_fault_is_none),
 		CASE(suspects_long_call_that_usually_ends_at_once),
