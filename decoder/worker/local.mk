@@ -56,8 +56,9 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_summary.c \
 	decoder/worker/report/report_states.c \
 	decoder/worker/report/report_suspects.c decoder/worker/report/report_suspects.h \
+	decoder/worker/report/suspects_crash.c decoder/worker/report/suspects_deadlock.c \
 	decoder/worker/report/suspects_locks.c decoder/worker/report/suspects_signal.c \
-	decoder/worker/report/suspects_stuck.c \
+	decoder/worker/report/suspects_slow.c decoder/worker/report/suspects_stuck.c \
 	decoder/worker/report/suspects_threads.c decoder/worker/report/suspects_waits.c \
 	decoder/worker/report/report_threads.c \
 	decoder/worker/report/report_turns.c \

@@ -1,6 +1,5 @@
 /*
- * What stands out: shared by report_suspects.c, suspects_threads.c, suspects_stuck.c,
- * suspects_waits.c and suspects_locks.c.
+ * What stands out: shared by report_suspects.c and suspects_*.c.
  */
 #pragma once
 
@@ -57,8 +56,33 @@ struct report_suspect {
 	bool cycle;   /* each of TIDS waits for a lock that the next one holds, or the first */
 };
 
+/* A thread at the trigger. */
+struct moment {
+	const struct timeline_thread *thread;
+	const struct report_state *state;
+	const struct tally_counters *last; /* NULL: the code of its last turn is not known */
+	uint64_t call;			   /* or REPORT_NO_CALL */
+	bool lock;			   /* it waits for a lock, */
+	bool mutex;			   /* which is a mutex of glibc, */
+	const struct report_state *owner;  /* and which this thread holds; NULL: not known */
+	uint64_t caller;		   /* of the lock's function; 0: unknown */
+	uint64_t locking;		   /* since when it is in that function, perf ns */
+};
+
+struct moments {
+	struct moment *list; /* by process */
+	size_t n;
+	uint64_t now;
+	/* Threads that are not in the list, by process. */
+	const struct report_state **missing;
+	size_t n_missing;
+};
+
 /* 0 or -ENOMEM. */
 int suspects_add(struct report *r, const struct report_suspect *s);
+const struct function *suspects_function(const struct report *r, uint32_t function);
+/* TSC in perf ns; MANIFEST_ABSENT for 0, too. */
+uint64_t suspects_time(const struct report *r, uint64_t tsc);
 /* NULL: no call of FUNCTION took time. */
 const struct durations *suspects_durations(const struct report *r, uint32_t function);
 /* The window of all CPUs, up to the trigger, perf ns; empty if nothing is known. */
@@ -81,8 +105,36 @@ bool suspects_is_one_of(const char *name, const char *const *names, size_t n);
  * of malloc. */
 bool suspects_is_lock(const char *name);
 bool suspects_is_private_lock(const char *name);
+/* Whether NAME takes a mutex, and waits at the mutex's own address. */
+bool suspects_is_mutex(const char *name);
+/* Whether a thread in function NAME waits for a lock. */
+bool suspects_is_lock_function(const char *name);
+
 /* Adds the suspects among threads: suspects_threads.c. 0 or -ENOMEM. */
 int suspects_threads(struct report *r);
+/* How long M has been as it is, certainly; 0: not certain. */
+uint64_t suspects_age(const struct moments *all, const struct moment *m);
+/* A suspect of KIND about M. */
+struct report_suspect suspects_of(enum report_suspect_kind kind, const struct moment *m);
+/* NULL: none is known. */
+const struct tally_branch *suspects_last_branch(const struct moment *m);
+/* Whether a thread of process PID that is not in the list was there at SINCE (perf ns; UINT64_MAX:
+ * at the trigger) or later. */
+bool suspects_is_missing(const struct moments *all, uint32_t pid, uint64_t since);
+
+/* Adds the crash of the process that is [FIRST, END) of the list, or nothing. A process whose
+ * threads are all gone, and none of which called exit, was ended by a signal. The thread that was
+ * interrupted first got it: suspects_crash.c. 0 or -ENOMEM. */
+int suspects_crash(struct report *r, const struct moments *all, size_t first, size_t end);
+/* Adds the deadlock of such a process, or its threads that wait for locks: suspects_deadlock.c. 0
+ * or -ENOMEM. */
+int suspects_deadlocks(struct report *r, const struct moments *all, size_t first, size_t end);
+/* Whether M blocked in futex(2), or in a system call of unknown number. In a lock's function a
+ * thread may also wait for a page. */
+bool suspects_may_wait_for_lock(const struct moment *m);
+/* Looks for a lock's function among the innermost frames of M. Such a function may sleep more than
+ * once before it has the lock. */
+void suspects_find_lock(const struct report *r, struct moment *m);
 /* Adds the call in which the thread of STATE, whose last code is C, sent something and waits for
  * the answer in system call CALL: suspects_stuck.c. 0 or -ENOMEM. */
 int suspects_stuck(struct report *r, const struct report_state *state,
@@ -90,7 +142,10 @@ int suspects_stuck(struct report *r, const struct report_state *state,
 /* Whether the thread with these counters, which was interrupted, certainly did not raise a signal
  * by the instruction that it got no further than: suspects_signal.c. */
 bool suspects_raised_nothing(const struct report *r, const struct tally_counters *c);
-/* The same for threads that waited for a CPU, out of those of STATES: suspects_waits.c. */
+/* Adds threads that waited for a CPU, out of those of STATES: suspects_waits.c. 0 or -ENOMEM. */
 int suspects_waits(struct report *r, const struct report_state *const *states, size_t n);
+/* Adds functions of which a few calls took much longer than others: suspects_slow.c. 0 or -ENOMEM.
+ */
+int suspects_slow(struct report *r);
 /* Adds locks that many calls waited for: suspects_locks.c. 0 or -ENOMEM. */
 int suspects_locks(struct report *r);

@@ -1,7 +1,9 @@
 /*
- * Finds locks that many calls had to wait for: contention, where each wait may be short.
+ * Knows functions that take locks by their names, and finds locks that many calls had to wait for:
+ * contention, where each wait may be short.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "decoder/worker/report/report_suspects.h"
 #include "proto/base.h"
@@ -12,6 +14,71 @@
 #define WAITS	      30u
 #define WAITED_NS     20000000u /* all waits together, at least, */
 #define EXECUTED_PART 10u	/* and so large a part of what all code executed */
+
+bool suspects_is_one_of(const char *name, const char *const *names, size_t n)
+{
+	/* Without its version. */
+	const size_t size = name ? strcspn(name, "@") : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0)
+			return true;
+	return false;
+}
+
+/* Whether NAME, in either of Rust's manglings, is where the standard library waits for a lock, or
+ * where HotSpot waits for one of its own or for the monitor of a Java object. */
+static bool is_mangled_lock(const char *name)
+{
+	static const char *const parts[] = {"5Mutex14lock_contended", "6RwLock14read_contended",
+					    "6RwLock15write_contended",
+					    "_ZN13ObjectMonitor6EnterI"};
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return false;
+}
+
+bool suspects_is_lock(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_mutex_lock",	    "__pthread_mutex_lock",	"___pthread_mutex_lock",
+		"pthread_mutex_clocklock",  "pthread_mutex_timedlock",	"pthread_rwlock_rdlock",
+		"pthread_rwlock_wrlock",    "__pthread_rwlock_rdlock",	"__pthread_rwlock_wrlock",
+		"___pthread_rwlock_rdlock", "___pthread_rwlock_wrlock", "__pthread_mutex_cond_lock",
+		"__cxa_guard_acquire",
+	};
+
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names)) || is_mangled_lock(name);
+}
+
+bool suspects_is_private_lock(const char *name)
+{
+	static const char *const names[] = {"__lll_lock_wait_private"};
+
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names));
+}
+
+bool suspects_is_mutex(const char *name)
+{
+	static const char *const names[] = {
+		"pthread_mutex_lock",	      "__pthread_mutex_lock",
+		"___pthread_mutex_lock",      "pthread_mutex_clocklock",
+		"pthread_mutex_timedlock",    "__pthread_mutex_cond_lock",
+		"___pthread_mutex_timedlock", "___pthread_mutex_clocklock",
+	};
+
+	return suspects_is_one_of(name, names, ARRAY_SIZE(names));
+}
+
+bool suspects_is_lock_function(const char *name)
+{
+	static const char *const names[] = {"__lll_lock_wait"};
+
+	return suspects_is_lock(name) || suspects_is_private_lock(name) ||
+	       suspects_is_one_of(name, names, ARRAY_SIZE(names));
+}
 
 static uint64_t executed(const struct report *r)
 {

@@ -1,7 +1,7 @@
 /*
- * decoder/worker/report/report_suspects.c, suspects_threads.c, suspects_stuck.c, suspects_waits.c
- * and suspects_locks.c: what a decode has found is made up, as are the answers of the rooms below.
- * For each rule there is a case that meets it, and cases that just do not.
+ * decoder/worker/report/report_suspects.c and suspects_*.c: what a decode has found is made up, as
+ * are the answers of the rooms below. For each rule there is a case that meets it, and cases that
+ * just do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
