@@ -39,7 +39,9 @@ struct function {
 	uint64_t file_address; /* of its start, as in struct symbol */
 	uint64_t first;	       /* TSC when it was first met; 0: unknown */
 	uint32_t durations;    /* number in the list of durations, plus 1; 0: all took no time */
-	bool unbounded;	       /* as in struct symbol */
+	/* Of the calls that ended: those that had jumped to another function, and ended with it. */
+	uint64_t left;
+	bool unbounded; /* as in struct symbol */
 };
 
 /* Addresses [lo, hi) that belong to one function in a context: the largest such range around the

@@ -111,6 +111,8 @@ static int pop(struct tally *t, struct tally_counters *counters, size_t n, enum 
 			r = tally_leave(t, counters);
 		counters->function = frame.function;
 		counters->begin = frame.begin;
+		if (frame.from == CALLS_JUMP && i + 1 < n && frame.function != TALLY_NO_FUNCTION)
+			tally_count_left(&t->functions.list[frame.function], &frame.begin);
 	}
 	return r;
 }
@@ -195,6 +197,7 @@ int tally_jump(struct tally *t, struct tally_counters *counters, uint32_t functi
 		if (r < 0 || !entry)
 			return r;
 		r = tally_tell_end(t, counters, TALLY_LEFT);
+		tally_count_left(&t->functions.list[counters->function], &counters->begin);
 		if (r == 0)
 			r = tally_leave(t, counters);
 	} else if (jumps < TALLY_MAX_JUMPS) {

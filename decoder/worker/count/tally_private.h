@@ -69,6 +69,13 @@ static inline int tally_tell_end(const struct tally *t, struct tally_counters *c
 	return t->watch->end(t->watch->userdata, counters, how);
 }
 
+/* The running instance of F, which began at BEGIN, jumped to one that ends now, and ends
+ * with it. */
+static inline void tally_count_left(struct function *f, const struct calls_begin *begin)
+{
+	f->left += begin->tsc != 0;
+}
+
 /* The running instance ends now. 0 or -ENOMEM. */
 static inline int tally_leave(struct tally *t, struct tally_counters *counters)
 {

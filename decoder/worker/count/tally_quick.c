@@ -252,8 +252,11 @@ static __attribute__((noinline)) void jump(struct counting *c, uint32_t number, 
 	}
 	if (pops == 0)
 		push(&q, CALLS_JUMP);
-	for (; pops > 0; pops--)
+	for (; pops > 0; pops--) {
 		pop(&q, c, frame_at(&q, q.top - 1));
+		if (pops > 1 || entry)
+			tally_count_left(&q.list[q.number], &q.running);
+	}
 	if (q.number == TALLY_NO_FUNCTION) {
 		begin(&q, c, number, true);
 	} else if (entry) {
@@ -305,8 +308,10 @@ HOT bool count_return(struct quick *q, struct counting *c)
 	if (top == q->bottom || !next_start(q, c, &to) || !calls_returns_to(last, to) ||
 	    last->function == TALLY_NO_FUNCTION)
 		return false;
-	while (__builtin_expect(q->top != top, 0))
+	while (__builtin_expect(q->top != top, 0)) {
 		pop(q, c, frame_at(q, q->top - 1));
+		tally_count_left(&q->list[q->number], &q->running);
+	}
 	pop(q, c, last);
 	return true;
 }

@@ -19,6 +19,7 @@
 #define WAITING_NS	50000u	 /* a function waits whose usual call takes so long */
 #define WAITING_TIMES	4u	 /* and is off its CPU so many times as long as on it */
 #define NESTED_PART	8u /* a function calls itself: one of so many of its calls is nested */
+#define LEFT_PART	2u /* a function jumps on: more than one of so many of its calls do */
 #define RARE_CALLS	2u
 #define CLEAR_OCTAVES	3u  /* below the slow calls there are so many octaves */
 #define CLEAR_PART	4u  /* with no more than one call for so many slow ones */
@@ -86,7 +87,8 @@ static bool is_slow(const struct report *r, uint32_t function, struct report_sus
 	if (!d || ended < SLOW_CALLS || !d->slowest.thread ||
 	    !report_permits(r, d->slowest.thread, suspects_time(r, d->slowest.tsc)))
 		return false;
-	if (is_waiting(r, f, d, ended) || is_recursive(d))
+	/* Such a call lasts as long as what it jumped to. */
+	if (is_waiting(r, f, d, ended) || is_recursive(d) || f->left > ended / LEFT_PART)
 		return false;
 	usual = suspects_span(r, durations_quantile(d, ended, 900));
 	longest = suspects_span(r, d->slowest.ticks);

@@ -132,6 +132,7 @@ struct branch {
 struct expected {
 	uint64_t calls, unended;
 	uint64_t took; /* the longest call, in ticks; 0: none took time */
+	uint64_t left; /* calls that ended with what they had jumped to */
 };
 
 struct story {
@@ -156,7 +157,7 @@ static const struct story stories[] = {
 	 .branches = {{FLOW_CALL, MAIN, TAIL, 100},
 		      {FLOW_JUMP, TAIL + 3, LEAF, 140},
 		      {FLOW_RET, LEAF + 2, MAIN + 5, 200}},
-	 .tail = {1, 0, 100},
+	 .tail = {1, 0, 100, 1},
 	 .leaf = {1, 0, 60}},
 	{.name = "a part that lies apart: a jump there and back into the middle",
 	 .branches = {{FLOW_CALL, MAIN, LEAF, 100},
@@ -172,7 +173,7 @@ static const struct story stories[] = {
 		      {FLOW_JUMP, LEAF, TAIL, 155},
 		      {FLOW_RET, TAIL + 3, MAIN + 5, 180}},
 	 .tail = {2, 0, 40},
-	 .leaf = {2, 0, 50}},
+	 .leaf = {2, 0, 50, 2}},
 	{.name = "longjmp: a jump into the middle of a caller ends all that was called",
 	 .branches = {{FLOW_CALL, MAIN, TAIL, 100},
 		      {FLOW_CALL, TAIL, LEAF, 120},
@@ -298,6 +299,8 @@ static void check(const struct fixture *f, const char *story, const char *name,
 		if (fn->calls != e->calls || fn->unended != e->unended || took != e->took)
 			fail_msg("%s: %s: %zu calls, %zu without an end, the longest %zu", story,
 				 name, (size_t)fn->calls, (size_t)fn->unended, (size_t)took);
+		if (fn->left != e->left)
+			fail_msg("%s: %s: %zu calls were left", story, name, (size_t)fn->left);
 		if (fn->active != 0)
 			fail_msg("%s: %s is active", story, name);
 		return;

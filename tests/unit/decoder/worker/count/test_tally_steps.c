@@ -132,6 +132,8 @@ static void assert_same_functions(const struct function *a, const struct functio
 	assert_int_equal(a->total_ticks, b->total_ticks);
 	assert_int_equal(a->active, b->active);
 	assert_int_equal(a->unended, b->unended);
+	assert_int_equal(a->left, b->left);
+	assert_true(a->left <= a->calls - a->unended);
 	/* A call took no time, or is in the histogram, or has no end. */
 	assert_true(a->unended <= a->calls);
 }

@@ -1314,6 +1314,18 @@ static void suspects_slow_calls_one_below_five_milliseconds_is_none(void **state
 	assert_none();
 }
 
+/* Such as what an interpreter executes for one kind of instruction: it jumps to the next. */
+static void suspects_slow_calls_of_a_function_that_jumps_on_are_none(void **state)
+{
+	(void)state;
+	add_calls(1, 1000, 30 * US);
+	add_calls(1, 6, 3 * MS);
+	w->functions[1].left = 504;
+	assert_none();
+	w->functions[1].left = 503;
+	assert_only(SUSPECT_SLOW_CALLS);
+}
+
 /* What happened once, before the last tenth of the window, has passed. */
 static void suspects_slow_calls_one_long_ago_is_none(void **state)
 {
@@ -1871,6 +1883,7 @@ int main(void)
 		CASE(suspects_slow_calls_more_than_one_of_100_are_none),
 		CASE(suspects_slow_calls_below_half_a_millisecond_are_none),
 		CASE(suspects_slow_calls_one_below_five_milliseconds_is_none),
+		CASE(suspects_slow_calls_of_a_function_that_jumps_on_are_none),
 		CASE(suspects_slow_calls_one_long_ago_is_none),
 		CASE(suspects_slow_calls_of_most_time_come_first),
 		CASE(suspects_slow_calls_that_are_not_clear_of_others_are_none),
