@@ -18,7 +18,8 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/report/test_report_limit \
 	tests/unit/decoder/worker/report/test_report_marks \
 	tests/unit/decoder/worker/report/test_report_source \
-	tests/unit/decoder/worker/report/test_report_suspects \
+	tests/unit/decoder/worker/report/test_suspects_calls \
+	tests/unit/decoder/worker/report/test_suspects_threads \
 	tests/unit/decoder/worker/replay/test_rounds \
 	tests/unit/decoder/worker/test_sandbox \
 	tests/unit/decoder/worker/test_sandbox_calls \
@@ -112,14 +113,20 @@ tests_unit_decoder_worker_report_test_report_source_SOURCES = tests/unit/decoder
 tests_unit_decoder_worker_report_test_report_source_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_source_LDFLAGS = \
 	-Wl,--wrap=symbols_lines,--wrap=symbols_dwarf,--wrap=demangle
-# Says itself what a decode would have found.
-tests_unit_decoder_worker_report_test_report_suspects_SOURCES = \
-	tests/unit/decoder/worker/report/test_report_suspects.c
-tests_unit_decoder_worker_report_test_report_suspects_LDADD = $(TEST_WORKER_LIBS)
-tests_unit_decoder_worker_report_test_report_suspects_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=report_reach,--wrap=report_all_begin_ns,--wrap=report_system_call \
+# Say themselves what a decode would have found.
+SUSPECTS_WRAPS = -Wl,--wrap=report_reach,--wrap=report_all_begin_ns,--wrap=report_system_call \
 	-Wl,--wrap=report_linkage_at,--wrap=timeline_get_turn,--wrap=report_call_at \
 	-Wl,--wrap=replay_read
+tests_unit_decoder_worker_report_test_suspects_calls_SOURCES = \
+	tests/unit/decoder/worker/report/test_suspects_calls.c \
+	tests/unit/decoder/worker/report/suspects_world.h
+tests_unit_decoder_worker_report_test_suspects_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_report_test_suspects_calls_LDFLAGS = $(AM_LDFLAGS) $(SUSPECTS_WRAPS)
+tests_unit_decoder_worker_report_test_suspects_threads_SOURCES = \
+	tests/unit/decoder/worker/report/test_suspects_threads.c \
+	tests/unit/decoder/worker/report/suspects_world.h
+tests_unit_decoder_worker_report_test_suspects_threads_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_report_test_suspects_threads_LDFLAGS = $(AM_LDFLAGS) $(SUSPECTS_WRAPS)
 tests_unit_decoder_worker_replay_test_rounds_SOURCES = tests/unit/decoder/worker/replay/test_rounds.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_replay_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_test_sandbox_SOURCES = tests/unit/decoder/worker/test_sandbox.c
