@@ -177,13 +177,16 @@ static int compare_tables(struct comparison *c, struct finds *f, const struct si
 
 static const char *const QUANTILES[NOISE_QUANTILES] = {"p50NSec", "p90NSec", "p99NSec", "maxNSec"};
 
-static bool read_durations(struct json_object *o, struct noise_durations *ret)
+static bool read_durations(const struct side *s, const struct side_row *row,
+			   struct noise_durations *ret)
 {
+	struct json_object *o = row->durations;
 	uint64_t v;
 
 	if (!field_u64(o, "ended", &v))
 		return false;
 	ret->n = (double)v;
+	ret->step = s->step;
 	for (unsigned i = 0; i < NOISE_QUANTILES; i++) {
 		if (!field_u64(o, QUANTILES[i], &v))
 			return false;
@@ -212,7 +215,7 @@ static int compare_durations(struct comparison *c, struct finds *f, const struct
 	struct noise_durations a, b;
 	double most = 0;
 
-	if (!read_durations(ra->durations, &a) || !read_durations(rb->durations, &b))
+	if (!read_durations(&c->a, ra, &a) || !read_durations(&c->b, rb, &b))
 		return 0;
 	differ = json_object_new_array();
 	for (unsigned q = 0; differ && q < NOISE_QUANTILES - 1; q++) {

@@ -10,7 +10,8 @@
 #define SIGMAS	    4.0
 #define LEAST_PART  0.2 /* of the larger value */
 #define LEAST_CALLS 10.0
-#define BUCKETS	    (9.0 / 8 * 9 / 8) /* a bucket is at most an eighth wide */
+#define ROUNDED	    (1.0 / 8) /* a bucket is at most an eighth wide */
+#define BUCKETS	    ((1 + ROUNDED) * (1 + ROUNDED))
 
 static const double RANKS[NOISE_QUANTILES] = {0.5, 0.9, 0.99, 1};
 
@@ -73,13 +74,22 @@ static double spread(const struct noise_durations *d, unsigned q)
 	return fmax(fmax(up, down), 0);
 }
 
+/* Whether the times of both traces tell quantile Q of A and B apart. */
+static bool is_resolved(const struct noise_durations *a, const struct noise_durations *b,
+			unsigned q)
+{
+	return fabs(a->at[q] - b->at[q]) >
+	       fmax(a->step, b->step) + fmax(a->at[q], b->at[q]) * ROUNDED;
+}
+
 bool noise_quantile_differs(const struct noise_durations *a, const struct noise_durations *b,
 			    unsigned q)
 {
 	const double beyond = 1 - RANKS[q];
 	double apart, sa, sb;
 
-	if (a->n * beyond < LEAST_CALLS - 1e-6 || b->n * beyond < LEAST_CALLS - 1e-6)
+	if (a->n * beyond < LEAST_CALLS - 1e-6 || b->n * beyond < LEAST_CALLS - 1e-6 ||
+	    !is_resolved(a, b, q))
 		return false;
 	sa = spread(a, q);
 	sb = spread(b, q);

@@ -4,6 +4,7 @@
 #include "ctl/diff/side.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/place.h"
 #include "proto/base.h"
+#include "proto/perf/ptpacket.h"
 
 #define UNNAMED "[code without names]"
 
@@ -315,6 +317,26 @@ static double mean_window(struct json_object *report)
 	return traced > 0 ? sum / (double)traced / 1e9 : 0;
 }
 
+/* The MTC period in ns: 2^mtcPeriod ticks of the crystal, in ticks of TSC, by the clock of perf. 0
+ * with CYC packets, which tell the time between MTC packets, without MTC packets, or if one of the
+ * numbers is not known. */
+static double time_step(struct json_object *report)
+{
+	uint64_t config, period, numerator, denominator, mult, shift;
+
+	if (field_u64(report, "configuration.attr.config", &config) &&
+	    (config & (PT_CONFIG_CYC | PT_CONFIG_MTC)) != PT_CONFIG_MTC)
+		return 0;
+	if (!field_u64(report, "configuration.mtcPeriod", &period) || period > 15 ||
+	    !field_u64(report, "configuration.tscArtRatio.numerator", &numerator) ||
+	    !field_u64(report, "configuration.tscArtRatio.denominator", &denominator) ||
+	    denominator == 0 || !field_u64(report, "configuration.clock.timeMult", &mult) ||
+	    !field_u64(report, "configuration.clock.timeShift", &shift) || shift > 63)
+		return 0;
+	return ldexp((double)numerator / (double)denominator * (double)mult,
+		     (int)period - (int)shift);
+}
+
 /* Whether the list WHAT of REPORT is cut, or the decoder's table of it was full. */
 static bool is_cut(struct json_object *report, const char *what)
 {
@@ -341,6 +363,7 @@ int side_read(struct side *s, struct json_object *report)
 	if (!s->functions.index || !s->threads.index || !s->paths.index)
 		return -ENOMEM;
 	s->seconds = mean_window(report);
+	s->step = time_step(report);
 	s->insns = number(report, "totals.instructions");
 	s->functions.cut = is_cut(report, "functions");
 	s->threads.cut = is_cut(report, "threads");

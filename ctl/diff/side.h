@@ -35,6 +35,7 @@ struct side_table {
 struct side {
 	struct json_object *report;
 	double seconds;	       /* the mean window of the CPUs; 0: unknown */
+	double step;	       /* ns of an MTC period, if only MTC packets tell the time; or 0 */
 	double insns, nsec;    /* of all threads */
 	double functions_nsec; /* of all functions that are listed */
 	bool has_nsec;	       /* no function lacks its CPU time */

@@ -246,6 +246,41 @@ static void diff_slower_within_noise_is_not_listed(void **state)
 	}
 }
 
+/* 2^8 ticks of a crystal of 24 MHz: 10.7 us, as TSC of 2.4 GHz (mult 2^20 / 2.4). */
+#define CONFIGURED(config)                                                          \
+	",\"configuration\":{\"attr\":{\"config\":\"" config "\"},\"mtcPeriod\":8," \
+	"\"tscArtRatio\":{\"numerator\":200,\"denominator\":2},"                    \
+	"\"clock\":{\"timeZero\":0,\"timeMult\":436907,\"timeShift\":20}}"
+#define MTC_ONLY    CONFIGURED("0x22300")
+#define MTC_AND_CYC CONFIGURED("0x22302")
+
+static uint64_t durations_found(const char *a, const char *b, const char *configuration)
+{
+	struct json_object *diff =
+		diff_of(report("a", a, configuration), report("a", b, configuration), 10);
+	uint64_t n = total(diff);
+
+	json_object_put(diff);
+	return n;
+}
+
+static void diff_slower_by_a_step_of_the_time_is_not_listed(void **state)
+{
+	const char *none = DURATIONS("9000", "0", "0", "0", "21334");
+	const char *one = DURATIONS("9000", "0", "0", "10667", "21334");
+	const char *two = DURATIONS("9000", "0", "0", "24000", "32000");
+	const char *three = DURATIONS("9000", "0", "0", "36000", "42000");
+
+	(void)state;
+	assert_int_equal(durations_found(none, one, MTC_ONLY), 0);
+	assert_int_equal(durations_found(one, none, MTC_ONLY), 0);
+	assert_int_equal(durations_found(one, two, MTC_ONLY), 0);
+	assert_int_equal(durations_found(none, two, MTC_ONLY), 1);
+	assert_int_equal(durations_found(one, three, MTC_ONLY), 1);
+	assert_int_equal(durations_found(none, one, MTC_AND_CYC), 1);
+	assert_int_equal(durations_found(none, one, ""), 1);
+}
+
 static void diff_threads_are_matched_by_name(void **state)
 {
 	struct json_object *diff = diff_of(
@@ -420,6 +455,7 @@ int main(void)
 		cmocka_unit_test(diff_large_share_of_few_calls_is_marked),
 		cmocka_unit_test(diff_slower_function_is_listed_with_its_quantiles),
 		cmocka_unit_test(diff_slower_within_noise_is_not_listed),
+		cmocka_unit_test(diff_slower_by_a_step_of_the_time_is_not_listed),
 		cmocka_unit_test(diff_threads_are_matched_by_name),
 		cmocka_unit_test(diff_stacks_through_functions_of_both_are_not_listed),
 		cmocka_unit_test(diff_stack_through_new_function_is_listed),
