@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -371,6 +372,7 @@ int main(int argc, char **argv)
 	if (!standard_fill())
 		_exit(EXIT_CODE_FAILURE);
 	setlocale(LC_ALL, "");
+	text_escape_all(strcmp(nl_langinfo(CODESET), "UTF-8") != 0);
 	r = run(argc, argv);
 	/* Output that was not written is a failure. */
 	if (fflush(stdout) == EOF || ferror(stdout)) {

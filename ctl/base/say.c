@@ -107,14 +107,25 @@ static size_t columns_of_character(uint32_t c)
 	return n < 0 ? 1 : (size_t)n;
 }
 
-/* Writes one character of TEXT to SHOWN, escaped if necessary; returns its length in TEXT. */
-static size_t show_one(const uint8_t *text, size_t size, char shown[TEXT_SHOWN_MAX],
+static bool escapes_all;
+
+bool text_escape_all(bool all)
+{
+	bool before = escapes_all;
+
+	escapes_all = all;
+	return before;
+}
+
+/* Writes one character of TEXT to SHOWN, escaped if necessary, and with ALL if it is not ASCII;
+ * returns its length in TEXT. */
+static size_t show_one(const uint8_t *text, size_t size, bool all, char shown[TEXT_SHOWN_MAX],
 		       size_t *ret_columns)
 {
 	uint32_t c = 0;
 	size_t n = decode(text, size, &c);
 
-	if (n > 0 && !is_unsafe(c)) {
+	if (n > 0 && !is_unsafe(c) && !(all && c > 0x7f)) {
 		memcpy(shown, text, n);
 		shown[n] = '\0';
 		*ret_columns = columns_of_character(c);
@@ -132,7 +143,7 @@ size_t text_show_one(const char *text, size_t size, char shown[static TEXT_SHOWN
 {
 	size_t columns;
 
-	return show_one((const uint8_t *)text, size, shown, &columns);
+	return show_one((const uint8_t *)text, size, false, shown, &columns);
 }
 
 size_t text_columns(const char *text, size_t size)
@@ -141,7 +152,7 @@ size_t text_columns(const char *text, size_t size)
 	size_t sum = 0, one;
 
 	for (size_t at = 0; at < size; sum += one)
-		at += show_one((const uint8_t *)text + at, size - at, shown, &one);
+		at += show_one((const uint8_t *)text + at, size - at, escapes_all, shown, &one);
 	return sum;
 }
 
@@ -151,7 +162,7 @@ size_t text_fit(const char *text, size_t size, size_t columns)
 	size_t at = 0, used = 0, one, n;
 
 	for (; at < size; at += n, used += one) {
-		n = show_one((const uint8_t *)text + at, size - at, shown, &one);
+		n = show_one((const uint8_t *)text + at, size - at, escapes_all, shown, &one);
 		if (used + one > columns)
 			break;
 	}
@@ -167,14 +178,14 @@ size_t text_puts(FILE *out, const char *text, size_t columns)
 
 	/* Only a text that does not fit loses its last column to "~". */
 	while (columns > 0 && pos < end && used <= columns) {
-		pos += show_one(pos, (size_t)(end - pos), shown, &one);
+		pos += show_one(pos, (size_t)(end - pos), escapes_all, shown, &one);
 		used += one;
 	}
 	if (used > columns)
 		limit = columns - 1;
 	used = 0;
 	for (pos = start; pos < end; used += one) {
-		size_t n = show_one(pos, (size_t)(end - pos), shown, &one);
+		size_t n = show_one(pos, (size_t)(end - pos), escapes_all, shown, &one);
 
 		if (one > limit - used)
 			break;

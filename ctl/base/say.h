@@ -38,6 +38,10 @@ void say_worker(const struct worker_said *said);
  * \xNN or \u{NNNN}.
  */
 
+/* With ALL, text_puts() and messages escape all that is not ASCII, too: for a terminal whose
+ * charset is not UTF-8, on which the bytes of one character may be controls. Returns what was in
+ * force; at first, ALL is false. */
+bool text_escape_all(bool all);
 /* Copies the first character of TEXT, SIZE bytes and not empty, to SHOWN, escaped if it must not
  * appear as it is; SHOWN is then valid UTF-8. Returns the character's length in TEXT. */
 #define TEXT_SHOWN_MAX 16

@@ -170,12 +170,15 @@ int show_occasion(struct json_object *report, char **ret)
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
+	bool before;
 
 	if (!out)
 		return -ENOMEM;
+	before = text_escape_all(false);
 	put_optional(out, "host ", field_text(report, "host.hostname"), ", ");
 	fprintf(out, "%s, trigger: ", figure_field_date(report, "trigger.realtimeUSec").text);
 	put_trigger(out, report);
+	text_escape_all(before);
 	if (fclose(out) != 0) {
 		free(text);
 		return -ENOMEM;

@@ -548,11 +548,14 @@ int show_each_suspect(struct json_object *report, show_suspect_fn fn, void *user
 {
 	const struct show_style style = {.columns = 80, .utf8 = true};
 	const struct page p = {.style = &style, .report = report};
+	bool before;
 	int r = 0;
 
 	if (!field_get(report, "suspects"))
 		return SHOW_NO_SUSPECTS;
+	before = text_escape_all(false);
 	for (size_t i = 0; i < field_count(report, "suspects") && r == 0; i++)
 		r = tell(&p, field_at(report, "suspects", i), fn, userdata);
+	text_escape_all(before);
 	return r;
 }

@@ -179,11 +179,45 @@ static void text_is_utf8_cases(void **state)
 	assert_false(text_is_utf8("\xc0\xaf"));
 }
 
+static char *put(const char *text, size_t columns)
+{
+	char *shown = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&shown, &size);
+
+	assert_non_null(out);
+	text_puts(out, text, columns);
+	assert_int_equal(fclose(out), 0);
+	return shown;
+}
+
+static void text_escape_all_leaves_ascii_only(void **state)
+{
+	/* U+00DB ends in 0x9b, which is CSI where a byte is a character. */
+	static const char name[] = "a\u00db1mb\U0001f600";
+	char *shown;
+
+	(void)state;
+	assert_false(text_escape_all(true));
+	shown = put(name, 0);
+	assert_string_equal(shown, "a\\u{db}1mb\\u{1f600}");
+	free(shown);
+	shown = put(name, 8);
+	assert_string_equal(shown, "a\\u{db}~");
+	free(shown);
+	assert_int_equal(text_columns(name, strlen(name)), 19);
+	assert_true(text_escape_all(false));
+	shown = put(name, 0);
+	assert_string_equal(shown, name);
+	free(shown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_columns_are_those_of_a_terminal),
 		cmocka_unit_test(text_print_cases),
+		cmocka_unit_test(text_escape_all_leaves_ascii_only),
 		cmocka_unit_test(text_is_utf8_cases),
 		cmocka_unit_test(text_puts_of_what_terminals_obey_shows_it),
 		cmocka_unit_test(text_json_of_what_terminals_obey_is_the_same_document),
