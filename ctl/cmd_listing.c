@@ -150,11 +150,12 @@ static void remark(const struct request *q, const struct listing_told *told)
 		say("no %s; without --function, --from and other selections there may be some",
 		    q->printer.insns ? "instructions" : "branches");
 	if (told->gaps > 0)
-		say("the trace has %ju gaps; `ptsnapctl gaps' says why", (uintmax_t)told->gaps);
+		say("the trace has %s; `ptsnapctl gaps' says why",
+		    figure_things(told->gaps, "gap").text);
 	if (told->recording > 0)
-		say("%ju times the recording lacks something that has no place in a trace; "
+		say("%s the recording lacks something that has no place in a trace; "
 		    "`ptsnapctl gaps' says what",
-		    (uintmax_t)told->recording);
+		    figure_things(told->recording, "time").text);
 }
 
 static int read_listing(struct request *q, struct listing *l)

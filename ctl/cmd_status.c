@@ -87,9 +87,9 @@ static void print_contents(struct json_object *s)
 		       figure_field_count(s, "timeline.dropped").text,
 		       figure_field_count(s, "timeline.lost").text,
 		       figure_field_bytes(s, "timeline.bytes").text);
-		printf("%-11s%s processes, %s mappings\n", "",
-		       figure_field_count(s, "timeline.processes").text,
-		       figure_field_count(s, "timeline.mappings").text);
+		printf("%-11s%s, %s\n", "",
+		       figure_field_things(s, "timeline.processes", "process").text,
+		       figure_field_things(s, "timeline.mappings", "mapping").text);
 	}
 	if (field_get(s, "snapshots")) {
 		printf("%-11s%s done, %s failed, %s running", "Snapshots",

@@ -137,13 +137,22 @@ struct figure figure_bytes(uint64_t bytes)
 	return f;
 }
 
-struct figure figure_things(uint64_t n, const char *what)
+/* What the plural of WHAT has behind the singular. */
+static const char *plural_of(const char *what)
 {
 	const size_t size = strlen(what);
-	const char *plural = n == 1 ? "" : size > 0 && what[size - 1] == 's' ? "es" : "s";
+
+	if (size > 0 && what[size - 1] == 's')
+		return "es";
+	return size > 1 && strcmp(what + size - 2, "ch") == 0 ? "es" : "s";
+}
+
+struct figure figure_things(uint64_t n, const char *what)
+{
 	struct figure f;
 
-	snprintf(f.text, sizeof(f.text), "%.18s %.10s%s", figure_count(n).text, what, plural);
+	snprintf(f.text, sizeof(f.text), "%.26s %.11s%s", figure_count(n).text, what,
+		 n == 1 ? "" : plural_of(what));
 	return f;
 }
 
@@ -195,6 +204,17 @@ struct figure figure_field_id(struct json_object *o, const char *path)
 struct figure figure_field_count(struct json_object *o, const char *path)
 {
 	return of(o, path, figure_count);
+}
+
+struct figure figure_field_things(struct json_object *o, const char *path, const char *what)
+{
+	struct figure f;
+	uint64_t n;
+
+	if (field_u64(o, path, &n))
+		return figure_things(n, what);
+	snprintf(f.text, sizeof(f.text), "- %.11s%s", what, plural_of(what));
+	return f;
 }
 
 struct figure figure_field_bytes(struct json_object *o, const char *path)

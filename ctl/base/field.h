@@ -35,11 +35,11 @@ bool field_true(struct json_object *o, const char *path);
 /* A number as text, returned by value for use inside an expression:
  * printf("%s", figure_bytes(n).text). */
 struct figure {
-	char text[32];
+	char text[44];
 };
 
 struct figure figure_count(uint64_t n); /* 1,234,567 */
-/* N of WHAT, which is the singular: "1 gap", "1,234 gaps", "2 processes". */
+/* N of WHAT, which is the singular: "1 gap", "1,234 gaps", "2 processes", "3 branches". */
 struct figure figure_things(uint64_t n, const char *what);
 struct figure figure_bytes(uint64_t bytes); /* 4.0 MiB */
 struct figure figure_nsec(uint64_t nsec);   /* 12.3 ms */
@@ -48,6 +48,7 @@ struct figure figure_date(uint64_t usec);   /* 2024-05-17 12:34:56 +0200, of CLO
 /* The same for the number at PATH; "-" when absent. */
 struct figure figure_field_id(struct json_object *o, const char *path); /* without separators */
 struct figure figure_field_count(struct json_object *o, const char *path);
+struct figure figure_field_things(struct json_object *o, const char *path, const char *what);
 struct figure figure_field_bytes(struct json_object *o, const char *path);
 struct figure figure_field_nsec(struct json_object *o, const char *path);
 struct figure figure_field_date(struct json_object *o, const char *path);

@@ -307,10 +307,10 @@ static void show_coverage(FILE *out, struct json_object *r)
 	}
 	show_filters(out, r);
 	show_label(out, "Decoded");
-	fprintf(out, "%s instructions, %s branches, %s gaps\n",
-		figure_field_count(r, "totals.instructions").text,
-		figure_field_count(r, "totals.branches").text,
-		figure_field_count(r, "totals.gaps").text);
+	fprintf(out, "%s, %s, %s\n",
+		figure_field_things(r, "totals.instructions", "instruction").text,
+		figure_field_things(r, "totals.branches", "branch").text,
+		figure_field_things(r, "totals.gaps", "gap").text);
 	show_changed(out, r);
 }
 

@@ -32,19 +32,16 @@ static void put_percent(FILE *out, struct json_object *o, const char *path)
 
 static void put_side(FILE *out, struct json_object *o)
 {
-	uint64_t cpus = 0;
-
-	field_u64(o, "cpus", &cpus);
 	text_puts(out, field_text(o, "id"), 48);
 	fprintf(out, ", %s, host ", figure_field_date(o, "realtimeUSec").text);
 	text_puts(out, field_text(o, "hostname"), 48);
-	fprintf(out, ": %ju CPU%s for %s, ", (uintmax_t)cpus, cpus == 1 ? "" : "s",
+	fprintf(out, ": %s for %s, ", figure_field_things(o, "cpus", "CPU").text,
 		figure_field_nsec(o, "windowNSec").text);
 	put_percent(out, o, "cpuPercent");
-	fprintf(out, " of a CPU used, %s instructions, %s of the trace decoded, %s gaps",
-		figure_field_count(o, "instructions").text,
+	fprintf(out, " of a CPU used, %s, %s of the trace decoded, %s",
+		figure_field_things(o, "instructions", "instruction").text,
 		figure_field_percent(o, "coveragePercent").text,
-		figure_field_count(o, "gaps").text);
+		figure_field_things(o, "gaps", "gap").text);
 }
 
 static void page_side(const struct page *p, const char *label, const char *key)
@@ -177,8 +174,8 @@ static void put_quantiles(const struct page *p, FILE *out, struct json_object *r
 			figure_field_nsec(a, quantiles[i].key).text,
 			p->style->utf8 ? " \u2192 " : " -> ",
 			figure_field_nsec(b, quantiles[i].key).text);
-	fprintf(out, " (%s and %s calls)", figure_field_count(a, "ended").text,
-		figure_field_count(b, "ended").text);
+	fprintf(out, " (%s and %s)", figure_field_count(a, "ended").text,
+		figure_field_things(b, "ended", "call").text);
 }
 
 static void page_duration(const struct page *p, struct json_object *row)

@@ -99,16 +99,17 @@ static void put_traced(FILE *out, struct json_object *r)
 	if (field_u64(r, "onlyUid", &uid))
 		fprintf(out, "what certainly belongs to uid %ju: ", (uintmax_t)uid);
 	else
-		fprintf(out, "%s%s of %zu CPU%s, %s of trace, %s of it decoded; ",
+		fprintf(out, "%s%s of %s, %s of trace, %s of it decoded; ",
 			ends_before(r) ? "" : "the last ", figure_nsec(longest_window(r)).text,
-			cpus, cpus == 1 ? "" : "s", figure_field_bytes(r, "coverage.bytes").text,
+			figure_things(cpus, "CPU").text,
+			figure_field_bytes(r, "coverage.bytes").text,
 			figure_field_percent(r, "coverage.percent").text);
-	fprintf(out, "%s instructions", figure_field_count(r, "totals.instructions").text);
+	fputs(figure_field_things(r, "totals.instructions", "instruction").text, out);
 	if (field_double(r, "coverage.exactPercent", &exact) && exact < 100)
 		fprintf(out, " (%s of them exact)",
 			figure_field_percent(r, "coverage.exactPercent").text);
-	fprintf(out, ", %s branches, %s gaps", figure_field_count(r, "totals.branches").text,
-		figure_field_count(r, "totals.gaps").text);
+	fprintf(out, ", %s, %s", figure_field_things(r, "totals.branches", "branch").text,
+		figure_field_things(r, "totals.gaps", "gap").text);
 }
 
 static void put_process(FILE *out, struct json_object *r)
@@ -158,9 +159,9 @@ static void put_part(FILE *out, struct json_object *r)
 	}
 	if (!field_get(r, "selected"))
 		return;
-	fprintf(out, "%s%s of %s threads, %s of %s that stand out",
-		field_get(r, "slice") ? "; " : "", figure_field_count(r, "selected.threads").text,
-		figure_field_count(r, "selected.threadsTotal").text,
+	fprintf(out, "%s%s of %s, %s of %s that stand out", field_get(r, "slice") ? "; " : "",
+		figure_field_count(r, "selected.threads").text,
+		figure_field_things(r, "selected.threadsTotal", "thread").text,
 		figure_field_count(r, "selected.suspects").text,
 		figure_field_count(r, "selected.suspectsTotal").text);
 }
@@ -246,6 +247,7 @@ static void page_empty(const struct page *p)
 
 	if (!field_u64(p->report, "totals.instructions", &n) || n > 0)
 		return;
+	fputc('\n', p->out);
 	page_begin(&text);
 	if (text.out)
 		put_empty(p, text.out);
@@ -397,7 +399,7 @@ static void put_gaps(FILE *out, struct json_object *r)
 	}
 	if (n > MAX_GAPS)
 		fprintf(out, ", and %zu more kinds", n - MAX_GAPS);
-	fputs("; see `ptsnapctl decode'", out);
+	fputs("; see `ptsnapctl gaps'", out);
 }
 
 static void put_cut(FILE *out, struct json_object *r)

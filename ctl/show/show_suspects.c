@@ -174,7 +174,7 @@ static void put_long(const struct page *p, FILE *out, struct json_object *s)
 		fputs(" of it executing", out);
 	}
 	if (field_u64(s, "ended", &ended) && ended > 0) {
-		fprintf(out, "; its %s calls before took ", figure_count(ended).text);
+		fprintf(out, "; its %s before took ", figure_things(ended, "call").text);
 		put_duration(out, s, "maxNSec");
 		fputs(" at most", out);
 	}
@@ -248,7 +248,7 @@ static void put_rare(const struct page *p, FILE *out, struct json_object *s)
 		return;
 	fputs("; as rare and as slow: ", out);
 	put_function(p, out, f);
-	fprintf(out, ", %s calls of up to %s", figure_field_count(f, "ended").text,
+	fprintf(out, ", %s of up to %s", figure_field_things(f, "ended", "call").text,
 		figure_field_nsec(f, "maxNSec").text);
 }
 
@@ -402,8 +402,9 @@ static void put_late(const struct page *p, FILE *out, struct json_object *s)
 	put_function(p, out, s);
 	fputs(" ran for the first time", out);
 	page_before(out, s, "sinceNSec");
-	fprintf(out, ", in the last 5 %% of the window: %s calls, %s instructions, ",
-		figure_field_count(s, "calls").text, figure_count(insns).text);
+	fprintf(out, ", in the last 5 %% of the window: %s, %s, ",
+		figure_field_things(s, "calls", "call").text,
+		figure_things(insns, "instruction").text);
 	put_share(out, insns, all);
 	fputs(" of all", out);
 }

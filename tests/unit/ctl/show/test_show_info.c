@@ -318,7 +318,7 @@ static void show_info_window_without_code_says_what_the_rings_have(void **state)
 
 	(void)state;
 	assert_has(text,
-		   "In the 50.0 ms before the trigger no traced thread ran. The rings go back "
+		   "\n\n  In the 50.0 ms before the trigger no traced thread ran. The rings go back "
 		   "511.0 ms. The last to run was thread 9 (b), until 83.0 ms before the "
 		   "trigger.\n");
 	free(text);
