@@ -21,6 +21,8 @@
 #define MAX_INSIDE_RARE 2
 #define NAME_COLUMNS	60
 #define MAX_DEADLOCK	4
+#define MAX_COMPARED	64 /* suspects among which equal waits are found */
+#define MOST_OF_PROCESS 4  /* waits of one kind that the report has (ptsnap-report(5)) */
 
 /* The name of the function of O, a suspect or a part of one. */
 static const char *function_of(const struct page *p, struct json_object *o)
@@ -301,7 +303,8 @@ static void put_contention(const struct page *p, FILE *out, struct json_object *
 	put_lock_callers(p, out, s);
 }
 
-static void put_wait(const struct page *p, FILE *out, struct json_object *s)
+/* For what thread S waits in a system call; "": not known. */
+static const char *waited_for(struct json_object *s)
 {
 	static const struct {
 		const char *call, *what;
@@ -311,26 +314,28 @@ static void put_wait(const struct page *p, FILE *out, struct json_object *s)
 		{"semtimedop", "a semaphore"},
 	};
 	const char *call = field_text(s, "systemCall.name");
+
+	for (size_t i = 0; call && i < ARRAY_SIZE(whats); i++)
+		if (strcmp(call, whats[i].call) == 0)
+			return whats[i].what;
+	return "";
+}
+
+static void put_wait(const struct page *p, FILE *out, struct json_object *s)
+{
 	uint64_t ns = 0;
 
 	page_age(s, "sinceNSec", &ns);
 	page_who(p, out, s, "tid");
-	fprintf(out, " has waited %s for ", figure_nsec(ns).text);
-	for (size_t i = 0; call && i < ARRAY_SIZE(whats); i++)
-		if (strcmp(call, whats[i].call) == 0)
-			fputs(whats[i].what, out);
-	fputs(", in ", out);
+	fprintf(out, " has waited %s for %s, in ", figure_nsec(ns).text, waited_for(s));
 	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
 }
 
-static void put_lock(const struct page *p, FILE *out, struct json_object *s)
+/* "; thread 8 (web) holds it, and is in A <- B". */
+static void put_owner(const struct page *p, FILE *out, struct json_object *s)
 {
-	uint64_t ns = 0, owner;
+	uint64_t owner;
 
-	page_age(s, "sinceNSec", &ns);
-	page_who(p, out, s, "tid");
-	fprintf(out, " has waited %s for a lock, in ", figure_nsec(ns).text);
-	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
 	if (!field_u64(s, "ownerTid", &owner))
 		return;
 	fputs("; ", out);
@@ -340,6 +345,17 @@ static void put_lock(const struct page *p, FILE *out, struct json_object *s)
 		return;
 	fputs(", and is in ", out);
 	page_stack(p, out, page_thread(p, owner), 0, MAX_CALLERS);
+}
+
+static void put_lock(const struct page *p, FILE *out, struct json_object *s)
+{
+	uint64_t ns = 0;
+
+	page_age(s, "sinceNSec", &ns);
+	page_who(p, out, s, "tid");
+	fprintf(out, " has waited %s for a lock, in ", figure_nsec(ns).text);
+	page_stack(p, out, thread_of(p, s), 0, MAX_CALLERS + 1);
+	put_owner(p, out, s);
 }
 
 /* ", last seen in A <- B", of the thread that has the CPU. */
@@ -469,19 +485,116 @@ static void put_words(const struct page *p, FILE *out, struct json_object *s)
 	text_puts(out, kind ? kind : "unknown", 40);
 }
 
-static void put_suspect(const struct page *p, struct json_object *s)
+/* --- Equal waits are one suspect on the page --- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_number(struct json_object *a, struct json_object *b, const char *path)
+{
+	uint64_t va = 0, vb = 0;
+
+	return field_u64(a, path, &va) == field_u64(b, path, &vb) && va == vb;
+}
+
+/* Whether A and B are threads of one process that wait in the same function for the same. */
+static bool waits_like(const struct page *p, struct json_object *a, struct json_object *b)
+{
+	const char *kind = field_text(a, "kind"), *name = function_of(p, a);
+
+	if (!kind || !name || (strcmp(kind, "lock-wait") != 0 && strcmp(kind, "wait") != 0))
+		return false;
+	return same_text(kind, field_text(b, "kind")) && same_text(name, function_of(p, b)) &&
+	       same_number(a, b, "pid") && same_number(a, b, "ownerTid") &&
+	       strcmp(waited_for(a), waited_for(b)) == 0;
+}
+
+/* How many frames, MAX at most, have the same names in A and B, from the innermost on. */
+static size_t common_frames(const struct page *p, struct json_object *a, struct json_object *b,
+			    size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && n < field_count(a, "stack") && n < field_count(b, "stack") &&
+	       same_text(place_name(place_of_frame(p->report, a, n)),
+			 place_name(place_of_frame(p->report, b, n))))
+		n++;
+	return n;
+}
+
+/* Several suspects that are one on the page. */
+struct waits {
+	struct json_object *longest;
+	uint64_t ns; /* of the longest */
+	size_t n;
+	size_t frames; /* that all have */
+};
+
+/* The suspects from number I on, among the first END, that wait like number I. */
+static struct waits waits_of(const struct page *p, size_t i, size_t end)
+{
+	struct json_object *first = field_at(p->report, "suspects", i);
+	struct waits w = {.longest = first, .n = 1, .frames = MAX_CALLERS + 1};
+
+	page_age(first, "sinceNSec", &w.ns);
+	for (size_t k = i + 1; k < end; k++) {
+		struct json_object *s = field_at(p->report, "suspects", k);
+		uint64_t ns = 0;
+
+		if (!waits_like(p, first, s))
+			continue;
+		w.n++;
+		w.frames = common_frames(p, thread_of(p, first), thread_of(p, s), w.frames);
+		if (page_age(s, "sinceNSec", &ns) && ns > w.ns) {
+			w.ns = ns;
+			w.longest = s;
+		}
+	}
+	return w;
+}
+
+static bool is_repeated(const struct page *p, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (waits_like(p, field_at(p->report, "suspects", k),
+			       field_at(p->report, "suspects", i)))
+			return true;
+	return false;
+}
+
+static void put_waits(const struct page *p, FILE *out, const struct waits *w)
+{
+	const bool lock = strcmp(field_text(w->longest, "kind"), "lock-wait") == 0;
+
+	fprintf(out, "%zu%s threads of process %s have waited up to %s for %s, in ", w->n,
+		w->n >= MOST_OF_PROCESS ? " or more" : "", figure_field_id(w->longest, "pid").text,
+		figure_nsec(w->ns).text, lock ? "a lock" : waited_for(w->longest));
+	if (w->frames > 0)
+		page_stack(p, out, thread_of(p, w->longest), 0, w->frames);
+	else
+		put_function(p, out, w->longest);
+	if (lock)
+		put_owner(p, out, w->longest);
+}
+
+static void put_suspect(const struct page *p, const struct waits *w)
 {
 	struct page_text text;
 
 	page_begin(&text);
-	if (text.out)
-		put_words(p, text.out, s);
+	if (text.out && w->n > 1)
+		put_waits(p, text.out, w);
+	else if (text.out)
+		put_words(p, text.out, w->longest);
 	page_end(p, &text, "!", 2, MAX_LINES);
 }
 
 void page_suspects(const struct page *p)
 {
-	const size_t n = field_count(p->report, "suspects");
+	const size_t n = field_count(p->report, "suspects"), end = MIN_OF(n, (size_t)MAX_COMPARED);
+	size_t lines = 0, told = 0;
 
 	page_heading(p, "What stands out");
 	if (!field_get(p->report, "suspects")) {
@@ -489,9 +602,17 @@ void page_suspects(const struct page *p)
 		      p->out);
 		return;
 	}
-	for (size_t i = 0; i < n && i < MAX_SUSPECTS; i++)
-		put_suspect(p, field_at(p->report, "suspects", i));
-	show_more(p->out, n, MIN_OF(n, (size_t)MAX_SUSPECTS));
+	for (size_t i = 0; i < end && lines < MAX_SUSPECTS; i++) {
+		struct waits w;
+
+		if (is_repeated(p, i))
+			continue;
+		w = waits_of(p, i, end);
+		put_suspect(p, &w);
+		told += w.n;
+		lines++;
+	}
+	show_more(p->out, n, told);
 	if (n == 0)
 		fprintf(p->out, "  nothing%s, by the rules in ptsnap-report(5), SUSPECTS\n",
 			field_get(p->report, "selected") ? " of the selected threads" : "");

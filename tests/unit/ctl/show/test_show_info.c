@@ -317,10 +317,11 @@ static void show_info_window_without_code_says_what_the_rings_have(void **state)
 		(struct show_style){.columns = 400});
 
 	(void)state;
-	assert_has(text,
-		   "\n\n  In the 50.0 ms before the trigger no traced thread ran. The rings go back "
-		   "511.0 ms. The last to run was thread 9 (b), until 83.0 ms before the "
-		   "trigger.\n");
+	assert_has(
+		text,
+		"\n\n  In the 50.0 ms before the trigger no traced thread ran. The rings go back "
+		"511.0 ms. The last to run was thread 9 (b), until 83.0 ms before the "
+		"trigger.\n");
 	free(text);
 }
 
@@ -445,6 +446,64 @@ static void show_info_stuck_call_says_what_it_waits_in(void **state)
 	free(text);
 }
 
+static void show_info_equal_waits_are_one_line(void **state)
+{
+	char *text = page_of(
+		"{\"suspects\":[{\"kind\":\"lock-wait\",\"pid\":7,\"place\":1,\"tid\":8,\"sinceNSec\":-15000000,\"ownerTid\":12},"
+		"{\"kind\":\"lock-wait\",\"pid\":7,\"place\":1,\"tid\":9,\"sinceNSec\":-40000000,\"ownerTid\":12},"
+		"{\"kind\":\"lock-wait\",\"pid\":7,\"place\":1,\"tid\":10,\"sinceNSec\":-20000000,\"ownerTid\":12},"
+		"{\"kind\":\"lock-wait\",\"pid\":7,\"place\":1,\"tid\":11,\"sinceNSec\":-30000000}],"
+		"\"threads\":[{\"tid\":8,\"comm\":\"web\",\"stack\":[0,1,2]},{\"tid\":9,\"comm\":\"web\",\"stack\":[0,1,3]},"
+		"{\"tid\":10,\"comm\":\"web\",\"stack\":[0,1,2]},{\"tid\":11,\"comm\":\"web\",\"stack\":[0,1]},"
+		"{\"tid\":12,\"comm\":\"web\",\"stack\":[4]}],"
+		"\"places\":[{\"name\":\"lock\"},{\"name\":\"rent\"},{\"name\":\"one\"},"
+		"{\"name\":\"two\"},{\"name\":\"keep\"}]}",
+		(struct show_style){.columns = 400});
+
+	(void)state;
+	assert_has(text, "\n! 3 threads of process 7 have waited up to 40.0 ms for a lock, in "
+			 "lock <- rent <- ...; thread 12 (web) holds it, and is in keep\n"
+			 "! thread 11 (web) has waited 30.0 ms for a lock, in lock <- rent\n\n");
+	free(text);
+}
+
+/* 20 processes, each with five threads that wait for a lock. */
+static void show_info_of_a_crowd_is_a_page(void **state)
+{
+	char *json = NULL, *text;
+	size_t size = 0, lines = 0;
+	FILE *f = open_memstream(&json, &size);
+
+	(void)state;
+	assert_non_null(f);
+	fputs("{\"totals\":{\"instructions\":5},\"places\":[{\"name\":\"pthread_mutex_lock\"},"
+	      "{\"name\":\"account_take\"},{\"name\":\"handle_request\"},{\"name\":\"main\"}],"
+	      "\"threads\":[{\"tid\":99}",
+	      f);
+	for (unsigned i = 0; i < 100; i++)
+		fprintf(f,
+			",{\"pid\":%u,\"tid\":%u,\"comm\":\"server\",\"stack\":[0,1,2,3],"
+			"\"state\":{\"kind\":\"blocked\",\"sinceNSec\":-9000000,\"certain\":true}}",
+			100 + i / 5 * 5, 100 + i);
+	fputs("],\"suspects\":[{\"kind\":\"late-function\",\"place\":1}", f);
+	for (unsigned i = 0; i < 100; i++)
+		if (i % 5 != 0)
+			fprintf(f,
+				",{\"kind\":\"lock-wait\",\"pid\":%u,\"tid\":%u,\"place\":1,"
+				"\"sinceNSec\":-9000000,\"ownerTid\":%u}",
+				100 + i / 5 * 5, 100 + i, 100 + i / 5 * 5);
+	fputs("],\"functions\":[{},{},{},{},{},{},{}]}", f);
+	fclose(f);
+	text = page_of(json, NARROW);
+	for (const char *c = text; *c != '\0'; c++)
+		lines += *c == '\n';
+	assert_has(text, "! 4 or more threads of process 100 have waited up to 9.0 ms");
+	if (lines > 45)
+		fail_msg("%zu lines:\n%s", lines, text);
+	free(text);
+	free(json);
+}
+
 /* Whatever is missing or has another type, and whatever a stranger wrote. */
 static void show_info_hostile_report_is_shown_escaped(void **state)
 {
@@ -500,6 +559,8 @@ int main(void)
 		cmocka_unit_test(show_info_contention_names_the_callers),
 		cmocka_unit_test(show_info_crash_says_whether_the_signal_came_from_outside),
 		cmocka_unit_test(show_info_stuck_call_says_what_it_waits_in),
+		cmocka_unit_test(show_info_equal_waits_are_one_line),
+		cmocka_unit_test(show_info_of_a_crowd_is_a_page),
 		cmocka_unit_test(show_info_hostile_report_is_shown_escaped),
 	};
 
