@@ -121,7 +121,8 @@ static void open_stream(const char *operand, int *ret_fd)
  * into words later. */
 struct taking {
 	const struct view_request *request;
-	struct page *page;
+	int page_fd;
+	struct page *page; /* owned; NULL until there is something to show */
 	struct slicer *slicer;
 	struct json_object *report; /* owned; NULL: none */
 	uint64_t trigger;	    /* ns, as in the stream; 0: unknown */
@@ -131,6 +132,7 @@ struct taking {
 static void taking_done(struct taking *t)
 {
 	slicer_freep(&t->slicer);
+	page_freep(&t->page);
 	json_object_put(t->report);
 }
 
@@ -144,11 +146,23 @@ static int take_slice(void *userdata, const struct callstream_item *item)
 	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
 }
 
+/* An exit code. */
+static int begin_page(struct taking *t)
+{
+	const struct view_request *q = t->request;
+
+	if (!t->page)
+		t->error = page_new(t->page_fd, base_name(q->source.operand), q->limit, &t->page);
+	return t->error < 0 ? EXIT_CODE_FAILURE : 0;
+}
+
+/* The page begins with the first item: an input that cannot be read leaves no half of a page. */
 static int take(void *userdata, const struct callstream_item *item)
 {
 	struct taking *t = userdata;
+	int r = begin_page(t);
 
-	return slicer_take(t->slicer, item);
+	return r != 0 ? r : slicer_take(t->slicer, item);
 }
 
 /* --- What stands out: the report of the same bundle says it --- */
@@ -241,26 +255,28 @@ static int say_page_error(const struct view_request *q, int error)
 			 strerror(-error));
 }
 
-/* Feeds the page with the slice and the suspects. Returns an exit code; a message was printed. */
-static int read_calls(const struct view_request *q, struct page *page)
+/* Makes a page of the slice and the suspects. Returns an exit code; a message was printed. */
+static int read_calls(struct taking *t)
 {
-	CLEANUP(taking_done) struct taking t = {.request = q, .page = page};
+	const struct view_request *q = t->request;
 	struct calls_source source = q->source;
 	CLEANUP_CLOSE int stream_fd = -EBADF;
-	int r = slicer_new(&q->slice, take_slice, &t, &t.slicer);
+	int r = slicer_new(&q->slice, take_slice, t, &t->slicer);
 
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	source.opened = q->no_suspects ? NULL : read_report;
 	source.span = slice_decode_until(&q->slice);
 	open_stream(q->source.operand, &stream_fd);
-	r = stream_fd >= 0 ? calls_read_fd(stream_fd, take, &t) : calls_read(&source, take, &t);
+	r = stream_fd >= 0 ? calls_read_fd(stream_fd, take, t) : calls_read(&source, take, t);
 	if (r == 0)
-		r = add_occasion(&t);
+		r = begin_page(t);
 	if (r == 0)
-		r = add_suspects(&t);
-	if (t.error < 0)
-		return say_page_error(q, t.error);
+		r = add_occasion(t);
+	if (r == 0)
+		r = add_suspects(t);
+	if (t->error < 0)
+		return say_page_error(q, t->error);
 	return r < 0 ? say_stream_error(q->source.operand, r) : r;
 }
 
@@ -281,7 +297,7 @@ static void remark(const struct view_request *q, const struct page_told *told)
 
 static int write_page(const struct view_request *q)
 {
-	CLEANUP(page_freep) struct page *page = NULL;
+	CLEANUP(taking_done) struct taking t = {.request = q};
 	CLEANUP(output_done) struct output o;
 	struct page_told told;
 	int r;
@@ -290,14 +306,13 @@ static int write_page(const struct view_request *q)
 	r = output_open(&o, q->output);
 	if (r == 0 && output_is_terminal(&o))
 		return say_error(EXIT_CODE_USAGE, "a page is not written to a terminal");
-	if (r == 0)
-		r = page_new(o.fd, base_name(q->source.operand), q->limit, &page);
 	if (r < 0)
 		return say_page_error(q, r);
-	r = read_calls(q, page);
+	t.page_fd = o.fd;
+	r = read_calls(&t);
 	if (r != 0)
 		return r;
-	r = page_finish(page, &told);
+	r = page_finish(t.page, &told);
 	if (r == 0)
 		r = output_commit(&o);
 	if (r < 0)

@@ -101,6 +101,14 @@ fact() {
 	cmp "$dir/pipe.html" "$dir/page.html"
 }
 
+@test "what cannot be read leaves nothing on a pipe" {
+	echo "no bundle" >"$dir/none.ptsnap"
+	for input in "$dir/none.calls" "$dir/none.ptsnap"; do
+		run sh -c '"$1" view "$2" 2>/dev/null | wc -c' sh "$ctl" "$input"
+		[ "$output" -eq 0 ]
+	done
+}
+
 @test "a stream that is damaged or cut off makes no page" {
 	head -n 200 "$dir/a.calls" >"$dir/cut.calls"
 	run "$ctl" view -o "$dir/page.html" "$dir/cut.calls"
