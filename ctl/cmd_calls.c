@@ -119,15 +119,13 @@ static int parse(struct request *q, int argc, char **argv)
 	}
 	if (q->settings->help || q->settings->version)
 		return 0;
-	if (argc - optind != 1)
-		return say_error(EXIT_CODE_USAGE, "calls takes one operand: an ID of `ptsnapctl "
-						  "list', latest, a bundle's file or a perf.data");
 	if (q->last > 0 && q->limit > 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "either --last (the last calls) or --limit (the first ones)");
 	q->source.settings = q->settings;
-	q->source.operand = argv[optind];
-	return 0;
+	q->source.operand = option_operand(
+		argc, argv, "an ID of `ptsnapctl list', latest, a bundle's file or a perf.data");
+	return q->source.operand ? 0 : EXIT_CODE_USAGE;
 }
 
 /* --- One call --- */

@@ -1,6 +1,7 @@
 /*
- * ptsnapctl decode: runs ptsnap-decode, without a recorder, on a bundle, or on a perf.data or raw
- * files made into a bundle. ptsnapctl opens the files; the sandboxed worker parses them.
+ * ptsnapctl decode: runs ptsnap-decode on a bundle, or on a perf.data or raw files made into a
+ * bundle; without a recorder, unless the bundle is one that it stored. ptsnapctl opens the files;
+ * the sandboxed worker parses them.
  */
 #include "ctl/verb.h"
 
@@ -75,7 +76,7 @@ int cmd_decode(struct settings *s, int argc, char **argv)
 		return r;
 	if (!spares_inputs(&q))
 		return EXIT_CODE_USAGE;
-	r = q.bundle ? decode_open_file(&q, &fd) : raw_compose(&q.raw, &fd, &cut);
+	r = q.bundle ? decode_open(&q, &fd) : raw_compose(&q.raw, &fd, &cut);
 	if (cut > 0 && !s->quiet)
 		say("%zu ranges of --raw-image end beyond their file and were cut there", cut);
 	return r != 0 ? r : decode(&q, fd);

@@ -147,10 +147,10 @@ static int parse(struct request *q, int argc, char **argv)
 	}
 	if (q->settings->help || q->settings->version)
 		return 0;
-	if (argc - optind != 1)
-		return say_error(EXIT_CODE_USAGE, "export takes one operand: an ID of `ptsnapctl "
-						  "list', latest, or a bundle's file");
-	q->operand = q->source.operand = argv[optind];
+	q->operand = q->source.operand =
+		option_operand(argc, argv, "an ID of `ptsnapctl list', latest, or a bundle's file");
+	if (!q->operand)
+		return EXIT_CODE_USAGE;
 	guess_format(q);
 	return check(q);
 }

@@ -46,11 +46,8 @@ static int parse(struct request *q, int argc, char **argv)
 		return say_error(EXIT_CODE_USAGE,
 				 "--baseline compares whole snapshots; leave out --from, --to, "
 				 "--cpu, --pid, --tid, --comm, --function and --image");
-	if (argc - optind > 1)
-		return say_error(EXIT_CODE_USAGE, "info takes one operand: an ID of `ptsnapctl "
-						  "list', latest, or a file");
-	q->operand = optind < argc ? argv[optind] : "latest";
-	return 0;
+	q->operand = option_operand(argc, argv, "an ID of `ptsnapctl list', latest, or a file");
+	return q->operand ? 0 : EXIT_CODE_USAGE;
 }
 
 int cmd_info(struct settings *s, int argc, char **argv)

@@ -22,7 +22,6 @@
 #define DONE	 (-1)
 
 struct request {
-	const char *verb;
 	struct settings *settings;
 	struct calls_source source;
 	struct slice slice;
@@ -90,16 +89,12 @@ static int parse(struct request *q, int argc, char **argv)
 	}
 	if (q->settings->help || q->settings->version)
 		return 0;
-	if (argc - optind != 1)
-		return say_error(EXIT_CODE_USAGE,
-				 "%s takes one operand: an ID of `ptsnapctl list', latest, a "
-				 "bundle's file or a perf.data",
-				 q->verb);
 	if (q->last > 0 && q->limit > 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "either --last (the last lines) or --limit (the first ones)");
-	q->source.operand = argv[optind];
-	return 0;
+	q->source.operand = option_operand(
+		argc, argv, "an ID of `ptsnapctl list', latest, a bundle's file or a perf.data");
+	return q->source.operand ? 0 : EXIT_CODE_USAGE;
 }
 
 /* --- Reading --- */
@@ -192,7 +187,6 @@ static int run(struct request *q)
 int cmd_listing(struct settings *s, int argc, char **argv)
 {
 	struct request q = {
-		.verb = argv[0],
 		.settings = s,
 		.source = {.settings = s, .show = WORKER_SHOW_STREAM},
 		.printer = {.settings = s, .insns = strcmp(argv[0], "insns") == 0},

@@ -71,13 +71,8 @@ static int parse(struct table_request *q, int argc, char **argv)
 		if (r != 0)
 			return r;
 	}
-	if (argc - optind > 1)
-		return say_error(EXIT_CODE_USAGE,
-				 "%s takes one operand: an ID of `ptsnapctl list', latest, or a "
-				 "file",
-				 argv[0]);
-	q->operand = optind < argc ? argv[optind] : "latest";
-	return 0;
+	q->operand = option_operand(argc, argv, "an ID of `ptsnapctl list', latest, or a file");
+	return q->operand ? 0 : EXIT_CODE_USAGE;
 }
 
 int cmd_tables(struct settings *s, int argc, char **argv)

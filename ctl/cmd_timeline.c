@@ -60,14 +60,11 @@ static int parse(struct request *q, int argc, char **argv)
 		if (r != 0)
 			return r;
 	}
-	if (argc - optind > 1)
-		return say_error(EXIT_CODE_USAGE, "timeline takes one operand: an ID of `ptsnapctl "
-						  "list', latest, or a file");
 	if (q->last > 0 && q->limit > 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "either --last (the last lines) or --limit (the first ones)");
-	q->operand = optind < argc ? argv[optind] : "latest";
-	return 0;
+	q->operand = option_operand(argc, argv, "an ID of `ptsnapctl list', latest, or a file");
+	return q->operand ? 0 : EXIT_CODE_USAGE;
 }
 
 static struct show_time time_of(const struct slice_time *t)

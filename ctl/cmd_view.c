@@ -70,11 +70,11 @@ static int parse(struct view_request *q, int argc, char **argv)
 	}
 	if (s->help || s->version)
 		return 0;
-	if (argc - optind != 1)
-		return say_error(EXIT_CODE_USAGE,
-				 "view takes one operand: an ID of `ptsnapctl list', latest, a "
-				 "bundle, a perf.data, or a saved call stream");
-	q->source.operand = argv[optind];
+	q->source.operand = option_operand(argc, argv,
+					   "an ID of `ptsnapctl list', latest, a bundle, a "
+					   "perf.data, or a saved call stream");
+	if (!q->source.operand)
+		return EXIT_CODE_USAGE;
 	if (output_replaces(q->output, q->source.operand))
 		return say_error(EXIT_CODE_USAGE,
 				 "-o %s: this is the input to show; give another name", q->output);

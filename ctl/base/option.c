@@ -213,3 +213,13 @@ int option_next(struct settings *s, int argc, char **argv, const struct option *
 		return OPTION_USAGE;
 	return r == '?' || r == ':' ? say_bad(r, argv, all) : r;
 }
+
+const char *option_operand(int argc, char **argv, const char *takes)
+{
+	const char *operand = optind < argc ? argv[optind] : "latest";
+
+	if (argc - optind <= 1 && *operand)
+		return operand;
+	say("%s takes %s operand: %s", argv[0], *operand ? "one" : "no empty", takes);
+	return NULL;
+}

@@ -64,3 +64,6 @@ int option_count(const char *option, const char *text, uint64_t max, uint64_t *r
 /* Returns whether R, the result of a function of size.h for TEXT, is 0; else prints that OPTION
  * needs VALID. */
 bool option_good(int r, const char *option, const char *text, const char *valid);
+/* The operand behind the options of verb argv[0], or "latest" if there is none. NULL after a
+ * message if there are several, or if the operand is empty; TAKES says what an operand is. */
+const char *option_operand(int argc, char **argv, const char *takes);

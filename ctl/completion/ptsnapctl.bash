@@ -82,7 +82,6 @@ _ptsnapctl() {
 		list | status | monitor | reload | version | yield | snapshot | check) return ;;
 		unpin | delete) mapfile -t COMPREPLY < <(compgen -W "$(_ptsnapctl_ids)" -- "$cur") ;;
 		pin | fetch) mapfile -t COMPREPLY < <(compgen -W "latest $(_ptsnapctl_ids)" -- "$cur") ;;
-		decode) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 		*) mapfile -t COMPREPLY < <(compgen -W "latest $(_ptsnapctl_ids)" -- "$cur"; compgen -f -- "$cur") ;;
 		esac
 	fi

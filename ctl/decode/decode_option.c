@@ -469,14 +469,17 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 				 "--pevent need --raw-pt=FILE; a bundle has all of these");
 	if (raw && operands > 0)
 		return say_error(EXIT_CODE_USAGE,
-				 "decode takes a BUNDLE or --raw-pt=FILE, not both");
+				 "decode takes a BUNDLE or an ID, or --raw-pt=FILE, not both");
 	if (raw && q->sysroot)
 		return say_error(EXIT_CODE_USAGE, "--sysroot goes with a perf.data");
 	if (!raw && operands != 1)
 		return say_error(EXIT_CODE_USAGE,
 				 "decode takes one BUNDLE (of `ptsnapctl fetch "
-				 "--format=bundle'), a perf.data, or --raw-pt=FILE with "
-				 "--raw-image=" RAW_IMAGE_VALID);
+				 "--format=bundle'), a perf.data, an ID of `ptsnapctl list', "
+				 "latest, or --raw-pt=FILE with --raw-image=" RAW_IMAGE_VALID);
+	if (!raw && !*q->bundle)
+		return say_error(EXIT_CODE_USAGE, "the operand is empty; give an ID of `ptsnapctl "
+						  "list', latest, or a file");
 	if (!is_directory("--sysroot", q->sysroot) ||
 	    !is_directory("--pevent:sysroot", q->raw.pevents.sysroot))
 		return EXIT_CODE_FAILURE;

@@ -54,7 +54,7 @@ static int open_bundle(const char *path, int *ret_fd)
 	return 0;
 }
 
-int decode_open_file(const struct decode_request *q, int *ret_fd)
+static int open_file(const struct decode_request *q, int *ret_fd)
 {
 	CLEANUP(stored_freep) struct stored *stored = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -218,8 +218,9 @@ int decode_open(const struct decode_request *q, int *ret_fd)
 	CLEANUP(stored_freep) struct stored *stored = NULL;
 	int r;
 
-	if (strchr(q->bundle, '/') || access(q->bundle, F_OK) == 0)
-		return decode_open_file(q, ret_fd);
+	/* No ID has a dot. */
+	if (strpbrk(q->bundle, "/.") || access(q->bundle, F_OK) == 0)
+		return open_file(q, ret_fd);
 	if (q->sysroot)
 		return say_error(
 			EXIT_CODE_USAGE,

@@ -55,6 +55,7 @@ expect ptsnapctl info --baseline = 1 -- ' 1j0v41leilb-5065-1 '
 expect ptsnapctl list --before = '' -- ' 1j0v41leilb-5065-1 '
 expect ptsnapctl list --limit = '' -- '  '
 expect ptsnapctl delete l -- '  '
+expect ptsnapctl decode 1 -- ' 1j0v41leilb-5065-1 '
 expect ptsnapctl delete 1 -- ' 1j0v41leilb-5065-1 '
 expect ptsnapctl list x -- '  '
 cd "$work" && touch some.bundle

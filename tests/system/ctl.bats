@@ -225,10 +225,19 @@ psbend
 	fails 2 "no operand"
 	ctl help list x
 	fails 2 "one verb"
-	ctl export
-	fails 2 "latest, or a bundle"
 	ctl export a b
-	fails 2 "one operand"
+	fails 2 "export takes one operand: an ID of \`ptsnapctl list', latest, or a bundle"
+	for verb in info functions timeline view calls branches insns export; do
+		ctl $verb ''
+		fails 2 "$verb takes no empty operand: an ID"
+		ctl $verb a b
+		fails 2 "$verb takes one operand: an ID"
+		# The default is asked of the recorder.
+		ctl $verb
+		fails 5 "socket"
+	done
+	ctl decode ''
+	fails 2 "the operand is empty"
 	ctl export --images= a
 	fails 2 "--images= needs"
 	ctl decode
@@ -666,6 +675,25 @@ bundle() {
 	[ "$status" -eq 0 ]
 	[ "$(python3 -c "$rows" <<<"$output")" -eq 3 ]
 	[[ $err == *"ended without a result"*"the report has no room for all turns: it has 3 of $turns"* ]]
+}
+
+@test "decode writes the same for a file, an ID and latest" {
+	bundle cpus
+	recorder normal
+	for operand in "$dir/bundle" 5abc latest; do
+		ctl -q decode --view=summary -o "$dir/$(basename "$operand").json" "$operand"
+		echo "$status $err"
+		[ "$status" -eq 0 ]
+	done
+	cmp "$dir/bundle.json" "$dir/5abc.json"
+	cmp "$dir/bundle.json" "$dir/latest.json"
+	# A file of that name wins.
+	echo "no bundle" >"$dir/latest"
+	cd "$dir"
+	ctl -q decode latest
+	fails 1 "latest: not a ptsnap bundle"
+	ctl -q decode later.ptsnap
+	fails 1 "later.ptsnap: No such file"
 }
 
 @test "export writes the same for a file, an ID and latest" {

@@ -124,7 +124,7 @@ fact() {
 @test "options that are not valid are usage errors" {
 	run "$ctl" view --limit=0 "$dir/a.calls"
 	[ "$status" = 2 ]
-	run "$ctl" view
+	run "$ctl" view ""
 	[ "$status" = 2 ]
 	run "$ctl" view "$dir/a.calls" "$dir/a.calls"
 	[ "$status" = 2 ]
