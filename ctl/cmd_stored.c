@@ -15,38 +15,57 @@
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "ctl/client/client.h"
+#include "ctl/show/pager.h"
 #include "ctl/show/show.h"
 
 static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 
 /* --- list: a line for each stored snapshot, oldest first --- */
 
+#define WIDE	     125u /* columns of a terminal that has room for all */
+#define MAX_ID	     48u
+#define DATE_COLUMNS 19u /* 2024-05-17 12:34:56 */
+
 struct listing {
 	struct settings *settings;
 	uint64_t limit;	    /* 0: all */
 	const char *before; /* an ID; NULL: all */
+	bool no_pager;
+	size_t columns; /* of the terminal; 0: stdout is none, and nothing is cut */
+	struct pager pager;
 	size_t n;
 };
+
+enum { OPTION_LIMIT = OPTION_OWN, OPTION_BEFORE, OPTION_NO_PAGER };
+
+static int take_list(struct listing *l, int option)
+{
+	switch (option) {
+	case OPTION_BEFORE: l->before = optarg; return 0;
+	case OPTION_NO_PAGER: l->no_pager = true; return 0;
+	case OPTION_LIMIT: break;
+	default: return EXIT_CODE_USAGE;
+	}
+	if (size_parse_number(optarg, &l->limit) == 0 && l->limit > 0 && l->limit <= INT64_MAX)
+		return 0;
+	return say_error(EXIT_CODE_USAGE, "--limit=%s is not valid; valid: a number from 1 on",
+			 optarg);
+}
 
 static int parse_list(struct listing *l, int argc, char **argv)
 {
 	static const struct option own[] = {
-		{"limit", required_argument, NULL, OPTION_OWN},
-		{"before", required_argument, NULL, OPTION_OWN + 1},
+		{"limit", required_argument, NULL, OPTION_LIMIT},
+		{"before", required_argument, NULL, OPTION_BEFORE},
+		{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
 		{NULL, 0, NULL, 0},
 	};
-	int option;
+	int option, r;
 
 	while ((option = option_next(l->settings, argc, argv, own, "", true)) != OPTION_END) {
-		if (option == OPTION_USAGE)
-			return EXIT_CODE_USAGE;
-		if (option == OPTION_OWN + 1)
-			l->before = optarg;
-		else if (size_parse_number(optarg, &l->limit) < 0 || l->limit == 0 ||
-			 l->limit > INT64_MAX)
-			return say_error(EXIT_CODE_USAGE,
-					 "--limit=%s is not valid; valid: a number from 1 on",
-					 optarg);
+		r = take_list(l, option);
+		if (r != 0)
+			return r;
 	}
 	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "list takes no operand: %s", argv[optind]);
@@ -65,51 +84,105 @@ static struct json_object *list_parameters(const struct listing *l)
 	return o;
 }
 
-static void cell(const char *text, size_t width)
+/* Prints TEXT in WIDTH columns and a blank; returns the columns. A text of MOST columns at most is
+ * not cut. */
+static size_t cell(const char *text, size_t width, size_t most)
 {
-	size_t used = text_puts(stdout, text, width);
+	size_t used = text_puts(stdout, text, most);
 
-	printf("%*s", (int)(width + 1 - used), "");
+	return used + (size_t)printf("%*s", used < width ? (int)(width + 1 - used) : 1, "");
+}
+
+static size_t number(struct figure f, int width)
+{
+	return (size_t)printf("%*s ", width, f.text);
+}
+
+static void put_labels(FILE *out, struct json_object *labels)
+{
+	if (!json_object_is_type(labels, json_type_object))
+		return;
+	json_object_object_foreach(labels, key, value)
+	{
+		text_puts(out, key, 32);
+		fputc('=', out);
+		text_puts(out, json_object_get_string(value), 40);
+		fputc(' ', out);
+	}
 }
 
 /* The last column: unit, labels, and the reason of the snapshot or of its failure. */
-static void print_words(struct json_object *report)
+static void put_words(FILE *out, struct json_object *report)
 {
 	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
-	struct json_object *labels = field_get(report, "labels");
 
 	if (field_true(report, "pinned"))
-		fputs("[pinned] ", stdout);
+		fputs("[pinned] ", out);
 	if (unit) {
-		text_puts(stdout, unit, 40);
-		putchar(' ');
+		text_puts(out, unit, 40);
+		fputc(' ', out);
 	}
-	if (json_object_is_type(labels, json_type_object)) {
-		json_object_object_foreach(labels, key, value)
-		{
-			text_puts(stdout, key, 32);
-			putchar('=');
-			text_puts(stdout, json_object_get_string(value), 40);
-			putchar(' ');
-		}
-	}
-	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
+	put_labels(out, field_get(report, "labels"));
+	text_puts(out, error ? error : field_text(report, "reason"), 60);
 }
 
-static void print_row(struct json_object *report, bool first)
+/* The same, in ROOM columns. */
+static void print_words(struct json_object *report, size_t room)
 {
-	if (first)
+	CLEANUP_FREE char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		put_words(out, report);
+	if (out && fclose(out) == 0)
+		text_puts(stdout, text, room);
+}
+
+static bool is_wide(const struct listing *l)
+{
+	return l->columns == 0 || l->columns >= WIDE;
+}
+
+static void print_head(const struct listing *l)
+{
+	if (is_wide(l))
 		puts("ID                        STATE      DATE                      TRIGGER     "
 		     "      RAW     REPORT   GAPS REASON");
-	cell(field_text(report, "id"), 25);
-	cell(field_text(report, "state"), 10);
-	cell(figure_field_date(report, "realtimeUSec").text, 25);
-	cell(field_text(report, "trigger"), 10);
-	printf("%10s %10s %6s ", figure_field_bytes(report, "rawBytes").text,
-	       figure_field_bytes(report, "reportBytes").text,
-	       figure_field_count(report, "gaps").text);
-	print_words(report);
+	else
+		puts("ID                 STATE     DATE                TRIGGER    REASON");
+}
+
+static void print_row(const struct listing *l, struct json_object *report)
+{
+	const bool wide = is_wide(l);
+	struct figure date = figure_field_date(report, "realtimeUSec");
+	size_t used;
+
+	/* Without the zone. */
+	if (!wide)
+		date.text[MIN_OF(strlen(date.text), DATE_COLUMNS)] = '\0';
+	used = cell(field_text(report, "id"), wide ? 25 : 18, MAX_ID);
+	used += cell(field_text(report, "state"), wide ? 10 : 9, wide ? 10 : 9);
+	used += cell(date.text, wide ? 25 : DATE_COLUMNS, 25);
+	used += cell(field_text(report, "trigger"), 10, 10);
+	if (wide) {
+		used += number(figure_field_bytes(report, "rawBytes"), 10);
+		used += number(figure_field_bytes(report, "reportBytes"), 10);
+		used += number(figure_field_count(report, "gaps"), 6);
+	}
+	print_words(report, l->columns > used ? l->columns - used : l->columns > 0);
 	putchar('\n');
+}
+
+/* The pager begins with the first line: until then, Ctrl-C is ours. */
+static void print_line(struct listing *l, struct json_object *report)
+{
+	if (l->n == 0 && l->columns > 0 && !l->no_pager)
+		pager_begin(&l->pager);
+	if (l->n == 0)
+		print_head(l);
+	print_row(l, report);
 }
 
 /* --json=short prints one object a line, --json=pretty one array. */
@@ -125,7 +198,7 @@ static int on_report(void *userdata, struct json_object *parameters)
 	if (json_wanted(l->settings))
 		json_print(l->settings, report);
 	else
-		print_row(report, l->n == 0);
+		print_line(l, report);
 	l->n++;
 	return 0;
 }
@@ -140,13 +213,17 @@ int cmd_list(struct settings *s, int argc, char **argv)
 	r = parse_list(&l, argc, argv);
 	if (r != 0 || s->help || s->version)
 		return r;
+	if (isatty(STDOUT_FILENO))
+		l.columns = show_style_of_stdout().columns;
 	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
 	if (r == 0)
 		r = client_call(c, "List", list_parameters(&l), on_report, &l, &last);
+	if (r == 0)
+		on_report(&l, last);
+	json_object_put(last);
+	pager_end(&l.pager);
 	if (r != 0)
 		return r;
-	on_report(&l, last);
-	json_object_put(last);
 	if (s->json == JSON_PRETTY)
 		puts(l.n > 0 ? "]" : "[]");
 	else if (l.n == 0 && !s->quiet && !l.before)

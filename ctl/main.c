@@ -66,7 +66,7 @@ static const struct verb VERBS[] = {
 	 "        --baseline ends the page with what differs from another snapshot, as for info;\n"
 	 "        latest is the newest one before this one.\n"},
 	{"list", cmd_list,
-	 "  list [--limit=N] [--before=ID]\n"
+	 "  list [--limit=N] [--before=ID] [--no-pager]\n"
 	 "        List the stored snapshots, oldest first: all, the newest N, or those older than\n"
 	 "        ID.\n"},
 	{"fetch", cmd_fetch,

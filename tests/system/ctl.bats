@@ -57,7 +57,7 @@ fails() {
 	ctl snapshot --reson=x
 	fails 2 "unknown option --reson=x (did you mean --reason?); valid options: --reason=, --last="
 	ctl list -x
-	fails 2 "unknown option -x; valid options: --limit=, --before=, --socket="
+	fails 2 "unknown option -x; valid options: --limit=, --before=, --no-pager, --socket="
 }
 
 @test "a slip of the finger gets a hint" {
@@ -436,6 +436,24 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	[ "${#lines[@]}" -eq 2 ]
 	ctl list --json=pretty
 	printf '%s' "$output" | python3 -c 'import json, sys; assert len(json.load(sys.stdin)) == 2'
+}
+
+@test "list fits the terminal, and a pager shows it" {
+	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
+	recorder normal
+	for columns in 80 124 125 200; do
+		script -qec "stty cols $columns; PTSNAP_PAGER= '$ctl' --socket='$sock' list" /dev/null \
+			</dev/null | tr -d '\r' >"$dir/out"
+		[ "$(wc -l <"$dir/out")" -eq 3 ]
+		[ "$(wc -L <"$dir/out")" -le "$columns" ]
+		grep -q '^5abc-0001 .* re' "$dir/out"
+		grep -q RAW "$dir/out" && wide=1 || wide=0
+		[ "$wide" -eq $((columns >= 125)) ]
+	done
+	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' --socket='$sock' list" /dev/null </dev/null >"$dir/out"
+	[ "$(grep -c '^P' "$dir/out")" -eq 3 ]
+	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' --socket='$sock' list --no-pager" /dev/null </dev/null >"$dir/out"
+	! grep -q '^P' "$dir/out"
 }
 
 @test "list asks for a page" {
