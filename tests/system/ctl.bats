@@ -606,7 +606,7 @@ assert both["report"]["id"] == both["difference"]["a"]["id"] == "5abc-0001", bot
 	[ "$status" -eq 0 ]
 	[ "$output$err" = null ]
 	ctl gaps --tid=1 "$dir/report.json"
-	fails 2 "unknown option --tid=1; valid options: --no-pager, --limit=, --cpu="
+	fails 2 "unknown option --tid=1; valid options: --no-pager, --limit=, --from=, --to=, --cpu=, --socket="
 	ctl threads --limit=0 "$dir/report.json"
 	fails 2 "--limit=0 is not valid"
 	ctl threads --cpu=x "$dir/report.json"
