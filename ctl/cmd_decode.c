@@ -38,7 +38,8 @@ static int decode(const struct decode_request *q, int bundle_fd)
 	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
 		return r;
 	if (as_text) {
-		delivered = deliver_report(q->settings, report_fd, NULL, true);
+		delivered = deliver_report(q->settings, report_fd,
+					   &(struct show_delivery){NULL, true, q->no_pager});
 		return delivered != 0 ? delivered : r;
 	}
 	delivered = output_commit(&o);

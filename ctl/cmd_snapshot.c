@@ -254,7 +254,8 @@ static int show(struct request *q, int fd)
 	int r;
 
 	if (q->output)
-		return deliver_report(q->settings, fd, q->output, true);
+		return deliver_report(q->settings, fd,
+				      &(struct show_delivery){q->output, true, true});
 	if (!q->baseline)
 		return deliver_info(q->settings, fd, NULL, false);
 	if (strcmp(q->baseline, "latest") != 0 || q->latest)

@@ -243,12 +243,14 @@ struct fetch_request {
 	struct settings *settings;
 	const char *id, *output;
 	int format;
+	bool no_pager;
 };
 
 static int parse_fetch(struct fetch_request *q, int argc, char **argv)
 {
 	static const struct option own[] = {
 		{"format", required_argument, NULL, OPTION_OWN},
+		{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
 		{"output", required_argument, NULL, 'o'},
 		{NULL, 0, NULL, 0},
 	};
@@ -259,6 +261,8 @@ static int parse_fetch(struct fetch_request *q, int argc, char **argv)
 			return EXIT_CODE_USAGE;
 		if (option == 'o')
 			q->output = optarg;
+		else if (option == OPTION_NO_PAGER)
+			q->no_pager = true;
 		else
 			q->format = option_choice("--format", optarg, FORMATS);
 		if (q->format < 0)
@@ -311,7 +315,8 @@ int cmd_fetch(struct settings *s, int argc, char **argv)
 	r = client_open(s, REMAKE_TIMEOUT_USEC, &c);
 	if (r == 0)
 		r = client_get(c, q.id, FORMATS[q.format], &fd);
-	return r != 0 ? r : deliver_report(s, fd, q.output, false);
+	return r != 0 ? r
+		      : deliver_report(s, fd, &(struct show_delivery){q.output, false, q.no_pager});
 }
 
 /* --- pin, unpin, delete: one call to the recorder for each stored snapshot that is named --- */

@@ -70,7 +70,7 @@ static const struct verb VERBS[] = {
 	 "        List the stored snapshots, oldest first: all, the newest N, or those older than\n"
 	 "        ID.\n"},
 	{"fetch", cmd_fetch,
-	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
+	 "  fetch ID|latest [--format=report|bundle] [--no-pager] [-o FILE|-]\n"
 	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"
 	 "        terminal (--json=off: always), and the report itself elsewhere.\n"},
 	{"info", cmd_info,
@@ -161,7 +161,7 @@ static const struct verb VERBS[] = {
 	 "         [--deadline=TIME] [--threads=N] [--memory=SIZE] [--skim=psb|tip]\n"
 	 "         [--repeat=N] [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
 	 "         [--no-installed-symbols] [--debuginfod] [--no-names] [--worker=PATH]\n"
-	 "         [--sysroot=DIR]\n"
+	 "         [--no-pager] [--sysroot=DIR]\n"
 	 "         ID|latest|BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"

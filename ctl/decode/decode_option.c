@@ -162,6 +162,7 @@ enum {
 	OWN_SYMBOLS,
 	OWN_NOT_INSTALLED,
 	OWN_DEBUGINFOD,
+	OWN_NO_PAGER,
 	OWN_SHOW,
 	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
 	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
@@ -197,6 +198,7 @@ static const struct option OWN[] = {
 	{"symbols", required_argument, NULL, OWN_SYMBOLS},
 	{"no-installed-symbols", no_argument, NULL, OWN_NOT_INSTALLED},
 	{"debuginfod", no_argument, NULL, OWN_DEBUGINFOD},
+	{"no-pager", no_argument, NULL, OWN_NO_PAGER},
 };
 
 #define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
@@ -358,6 +360,7 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 		return true;
 	case OWN_NOT_INSTALLED: q->not_installed = true; return true;
 	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
+	case OWN_NO_PAGER: q->no_pager = true; return true;
 	default: break;
 	}
 	if (option >= OWN_SHOW && option < OWN_PEVENT) {

@@ -49,6 +49,7 @@ struct decode_request {
 	bool has_report_size;
 	bool not_installed; /* files that are installed on this host are not looked for */
 	bool debuginfod;
+	bool no_pager;
 	struct raw raw;
 };
 

@@ -13,6 +13,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
+#include "ctl/show/page.h"
 #include "ctl/show/pager.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -95,26 +96,62 @@ static int print_json(const struct settings *s, struct json_object *report, int 
 	return r < 0 ? r : memfd_write_all(fd, "\n", 1);
 }
 
-static int deliver_parsed(const struct settings *s, int fd, struct output *o, bool as_json)
+/* Writes TEXT to stdout, with a pager if PAGER is true and stdout is a terminal. */
+static void put_out(const char *text, size_t size, bool pager)
+{
+	if (!pager || !isatty(STDOUT_FILENO) || !pager_show(text, size))
+		fwrite(text, 1, size, stdout);
+}
+
+static void show_summary(FILE *out, struct json_object *report)
+{
+	if (field_text(report, "skim"))
+		show_skim(out, report);
+	else
+		show_report(out, report);
+}
+
+/* On a terminal, the lines fit. 0 or -errno. */
+static int print_summary(struct json_object *report, bool pager)
+{
+	CLEANUP_FREE char *text = NULL, *fitted = NULL;
+	size_t size = 0;
+	FILE *out;
+
+	if (!isatty(STDOUT_FILENO)) {
+		show_summary(stdout, report);
+		return 0;
+	}
+	out = open_memstream(&text, &size);
+	if (!out)
+		return -ENOMEM;
+	show_summary(out, report);
+	if (fclose(out) == EOF || !(out = open_memstream(&fitted, &size)))
+		return -ENOMEM;
+	page_fit(out, text, show_style_of_stdout().columns);
+	if (fclose(out) == EOF)
+		return -ENOMEM;
+	put_out(fitted, size, pager);
+	return 0;
+}
+
+static int deliver_parsed(const struct settings *s, int fd, struct output *o,
+			  const struct show_delivery *d, bool as_json)
 {
 	struct json_object *report = deliver_read(fd);
-	int r = 0;
+	int r;
 
 	if (!report)
 		return EXIT_CODE_FAILURE;
-	if (as_json)
-		r = print_json(s, report, o->fd);
-	else if (field_text(report, "skim"))
-		show_skim(stdout, report);
-	else
-		show_report(stdout, report);
+	r = as_json ? print_json(s, report, o->fd) : print_summary(report, !d->no_pager);
 	json_object_put(report);
 	return r < 0 ? write_failed(o->path, r) : 0;
 }
 
-int deliver_report(const struct settings *s, int fd, const char *path, bool summary)
+int deliver_report(const struct settings *s, int fd, const struct show_delivery *d)
 {
 	CLEANUP(output_done) struct output o;
+	const char *path = d->path;
 	bool format = json_wanted(s), text;
 	struct stat st;
 	int r;
@@ -123,9 +160,9 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 	r = output_open(&o, path);
 	if (r < 0)
 		return write_failed(path, r);
-	text = !format && !path && (summary || s->json == JSON_OFF || output_is_terminal(&o));
+	text = !format && !path && (d->summary || s->json == JSON_OFF || output_is_terminal(&o));
 	if (text || format) {
-		r = deliver_parsed(s, fd, &o, format);
+		r = deliver_parsed(s, fd, &o, d, format);
 		if (r != 0)
 			return r;
 	} else {
@@ -137,13 +174,6 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 }
 
 typedef void (*show_fn)(FILE *out, struct json_object *o, const struct show_style *style);
-
-/* Writes TEXT to stdout, with a pager if PAGER is true and stdout is a terminal. */
-static void put_out(const char *text, size_t size, bool pager)
-{
-	if (!pager || !isatty(STDOUT_FILENO) || !pager_show(text, size))
-		fwrite(text, 1, size, stdout);
-}
 
 /* Shows O as a page, with a pager if PAGER is true. 0 or -errno. */
 static int show_page(struct json_object *o, show_fn show, bool pager)

@@ -85,6 +85,32 @@ void page_end(const struct page *p, struct page_text *t, const char *mark, size_
 	free(t->text);
 }
 
+/* "Label     text" */
+static bool has_label(const char *line, size_t size)
+{
+	return size > PAGE_LABEL && line[0] >= 'A' && line[0] <= 'Z' && line[PAGE_LABEL - 1] == ' ';
+}
+
+void page_fit(FILE *out, const char *text, size_t columns)
+{
+	size_t size;
+
+	for (; *text != '\0'; text += size + (text[size] == '\n')) {
+		size = strcspn(text, "\n");
+		CLEANUP_FREE char *line = strndup(text, size);
+
+		if (!line)
+			return;
+		if (text_columns(line, size) > columns && has_label(line, size)) {
+			fprintf(out, "%.*s", (int)PAGE_LABEL, line);
+			wrap(out, line + PAGE_LABEL, columns - PAGE_LABEL, PAGE_LABEL, 0);
+			continue;
+		}
+		text_puts(out, line, columns);
+		fputc('\n', out);
+	}
+}
+
 int page_age(struct json_object *o, const char *path, uint64_t *ret_ns)
 {
 	int64_t at;

@@ -28,6 +28,9 @@ struct page_text {
 	size_t size;
 };
 
+/* Prints TEXT, the lines of a summary, in COLUMNS: a line that begins with a label of PAGE_LABEL
+ * columns is wrapped behind the label, and any other line, of a table, is cut. */
+void page_fit(FILE *out, const char *text, size_t columns);
 void page_heading(const struct page *p, const char *text);
 void page_begin(struct page_text *t);
 /* Prints MARK in INDENT columns, and T behind it, wrapped at blanks and indented; at most MAX lines

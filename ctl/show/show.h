@@ -129,15 +129,20 @@ int show_timeline_json(struct json_object *report, const struct show_select *sel
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
 
+struct show_delivery {
+	const char *path; /* "-": stdout; NULL: the user gave no path, also stdout */
+	bool summary;	  /* text is wanted wherever stdout goes */
+	bool no_pager;
+};
+
 /*
- * Writes the report in FD (borrowed, a regular file) to PATH ("-": stdout; NULL: the user gave no
- * path, also stdout) and returns an exit code:
+ * Writes the report in FD (borrowed, a regular file) as D says and returns an exit code:
  * - with --json=short or --json=pretty as JSON in that format;
- * - without a path, when SUMMARY is true, stdout is a terminal or --json=off was given, as the text
- *   of show_report() or show_skim();
+ * - without a path, when a summary is wanted, stdout is a terminal or --json=off was given, as the
+ *   text of show_report() or show_skim(), on a terminal with a pager and in lines that fit;
  * - else the file's bytes as they are.
  */
-int deliver_report(const struct settings *s, int fd, const char *path, bool summary);
+int deliver_report(const struct settings *s, int fd, const struct show_delivery *d);
 /*
  * Writes the report in FD (borrowed, a regular file) to stdout and returns an exit code: as JSON if
  * --json asks for it, else as the page of show_info(), with the pager if PAGER is true and stdout

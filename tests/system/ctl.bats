@@ -725,6 +725,24 @@ bundle() {
 	fails 1 "later.ptsnap: No such file"
 }
 
+@test "the summary of decode fits the terminal, and a pager shows it" {
+	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
+	bundle turns
+	"$ctl" -q --json=off decode "$dir/bundle" >"$dir/whole"
+	[ "$(wc -L <"$dir/whole")" -gt 80 ]
+	for columns in 80 100 300; do
+		script -qec "stty cols $columns; PTSNAP_PAGER= '$ctl' -q decode '$dir/bundle'" /dev/null \
+			</dev/null | tr -d '\r' >"$dir/out"
+		[ "$(wc -L <"$dir/out")" -le "$columns" ]
+		[ "$(wc -l <"$dir/out")" -ge "$(wc -l <"$dir/whole")" ]
+	done
+	cmp "$dir/out" "$dir/whole"
+	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' -q decode '$dir/bundle'" /dev/null </dev/null >"$dir/out"
+	grep -q '^PReport' "$dir/out"
+	script -qec "PTSNAP_PAGER='sed s/^/P/' '$ctl' -q decode --no-pager '$dir/bundle'" /dev/null </dev/null >"$dir/out"
+	grep -q '^Report' "$dir/out"
+}
+
 @test "export writes the same for a file, an ID and latest" {
 	bundle cpus
 	recorder normal
