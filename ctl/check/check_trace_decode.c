@@ -80,6 +80,8 @@ static int write_cut(const struct check *c, size_t cpu, int fd)
 	m.n_cpus = 1;
 	m.n_images = choose_images(c, images, indices);
 	m.images = images;
+	/* The branches of a walk need no texts, which are not copied. */
+	m.n_texts = 0;
 	m.n_pevents = 0;
 	bundle_writer_init(&w, fd);
 	write_members(&w, c->bundle, cpu, &m, indices);

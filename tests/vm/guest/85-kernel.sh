@@ -139,6 +139,6 @@ start --aux-size=1M --data-size=64K
 check "a snapshot of user code" kernel_snapshot user
 check "has nothing of the kernel" is "$(of_manifest \
 	'[.images[], (.texts // [])[] | .kind // "" | select(. != "vdso" and . != "perf-map" and
-		. != "")] | join(" ")')" ""
+		. != "threads" and . != "")] | join(" ")')" ""
 rm -f out/user.ptsnap
 stop
