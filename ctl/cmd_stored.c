@@ -325,7 +325,6 @@ int cmd_fetch(struct settings *s, int argc, char **argv)
 struct stored_call {
 	const char *method;
 	bool has_pinned, pinned;
-	bool names_latest; /* the recorder does not take `latest' for this call, but its ID */
 };
 
 static int call_one(struct client *c, const struct stored_call *call, const char *id)
@@ -343,39 +342,6 @@ static int call_one(struct client *c, const struct stored_call *call, const char
 	}
 	r = client_call(c, call->method, parameters, NULL, NULL, &answer);
 	json_object_put(answer);
-	return r;
-}
-
-/* Keeps the newest snapshot that has ended: they come oldest first. */
-static int keep_ended(void *userdata, struct json_object *parameters)
-{
-	struct json_object *report = field_get(parameters, "report"), **newest = userdata;
-	const char *state = field_text(report, "state");
-
-	if (!state || (strcmp(state, "done") != 0 && strcmp(state, "failed") != 0))
-		return 0;
-	json_object_put(*newest);
-	*newest = json_object_get(report);
-	return 0;
-}
-
-/* Calls for the ID of the newest snapshot, and says which one it was. An exit code. */
-static int call_latest(struct client *c, const struct settings *s, const struct stored_call *call)
-{
-	struct json_object *newest = NULL, *last = NULL;
-	const char *id;
-	int r = client_call(c, "List", NULL, keep_ended, &newest, &last);
-
-	if (r == 0)
-		keep_ended(&newest, last);
-	json_object_put(last);
-	id = field_text(newest, "id");
-	if (r == 0)
-		r = id ? call_one(c, call, id)
-		       : say_error(EXIT_CODE_NO_REPORT, "latest: no snapshot is stored");
-	if (r == 0 && !s->quiet)
-		say("%s was the latest, and is deleted", id);
-	json_object_put(newest);
 	return r;
 }
 
@@ -397,9 +363,7 @@ static int call_each(struct settings *s, int argc, char **argv, const struct sto
 	if (r != 0)
 		return r;
 	for (int i = optind; i < argc; i++) {
-		r = call->names_latest && strcmp(argv[i], "latest") == 0
-			    ? call_latest(c, s, call)
-			    : call_one(c, call, argv[i]);
+		r = call_one(c, call, argv[i]);
 		failed = failed ? failed : r;
 	}
 	return failed;
@@ -407,15 +371,15 @@ static int call_each(struct settings *s, int argc, char **argv, const struct sto
 
 int cmd_pin(struct settings *s, int argc, char **argv)
 {
-	return call_each(s, argc, argv, &(struct stored_call){"Pin", true, true, false});
+	return call_each(s, argc, argv, &(struct stored_call){"Pin", true, true});
 }
 
 int cmd_unpin(struct settings *s, int argc, char **argv)
 {
-	return call_each(s, argc, argv, &(struct stored_call){"Pin", true, false, false});
+	return call_each(s, argc, argv, &(struct stored_call){"Pin", true, false});
 }
 
 int cmd_delete(struct settings *s, int argc, char **argv)
 {
-	return call_each(s, argc, argv, &(struct stored_call){"Delete", false, false, true});
+	return call_each(s, argc, argv, &(struct stored_call){"Delete", false, false});
 }

@@ -131,7 +131,7 @@ static const struct verb VERBS[] = {
 	 "  unpin ID...\n"
 	 "        Let the recorder delete stored snapshots again to make room.\n"},
 	{"delete", cmd_delete,
-	 "  delete ID...|latest\n"
+	 "  delete ID...\n"
 	 "        Delete stored snapshots and their files.\n"},
 	{"status", cmd_status,
 	 "  status [--attrs]\n"

@@ -695,17 +695,6 @@ bundle() {
 	[[ $err == *"ended without a result"*"the report has no room for all turns: it has 3 of $turns"* ]]
 }
 
-@test "delete latest names the snapshot, and the newest of the list is meant" {
-	recorder normal
-	ctl delete latest
-	echo "$status $output $err"
-	[ "$status" -eq 0 ]
-	[ "$err" = "ptsnapctl: 5abc-0002 was the latest, and is deleted" ]
-	ctl -q delete latest
-	[ "$status" -eq 0 ]
-	[ -z "$output$err" ]
-}
-
 @test "decode writes the same for a file, an ID and latest" {
 	bundle cpus
 	recorder normal

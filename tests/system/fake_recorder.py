@@ -118,8 +118,6 @@ class Peer:
             self.reply({"untilUSec": None if asked is None else 1700000000000000 + asked})
         elif method == "io.ptsnap.recorder.Resume":
             self.reply({"untilUSec": None})
-        elif method == "io.ptsnap.recorder.Delete" and call["parameters"]["id"] == "5abc-0002":
-            self.reply({})
 
     def error(self, call):
         name, _, parameters = self.behaviour[len("error:"):].partition(":")
