@@ -363,7 +363,13 @@ static int call_each(struct settings *s, int argc, char **argv, const struct sto
 	if (r != 0)
 		return r;
 	for (int i = optind; i < argc; i++) {
-		r = call_one(c, call, argv[i]);
+		/* What must not be lost is not chosen by the recorder. */
+		r = !call->pinned && strcmp(argv[i], "latest") == 0
+			    ? say_error(EXIT_CODE_USAGE,
+					"%s latest: give an ID, as `ptsnapctl list' prints them; "
+					"another snapshot may be the latest by now",
+					argv[0])
+			    : call_one(c, call, argv[i]);
 		failed = failed ? failed : r;
 	}
 	return failed;

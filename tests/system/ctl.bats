@@ -43,6 +43,14 @@ fails() {
 	[ -z "$output" ]
 }
 
+@test "delete and unpin take no latest, which may be another snapshot by now" {
+	recorder normal
+	for verb in delete unpin; do
+		ctl $verb latest
+		fails 2 "$verb latest: give an ID"
+	done
+}
+
 @test "no verb lists the verbs" {
 	ctl
 	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, branches, insns, export"
