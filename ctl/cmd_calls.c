@@ -267,7 +267,7 @@ static size_t print_thread(const struct request *q, const struct order_call *c)
 	return used + (size_t)(c->thread == 0 ? printf("%-7s ", "-") : printf("%-7u ", t->tid));
 }
 
-/* What stands behind the name. */
+/* The text behind the name. */
 static void put_remarks(FILE *out, const struct order_call *c)
 {
 	if (c->gap && c->thread == 0)

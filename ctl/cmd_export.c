@@ -392,7 +392,7 @@ static int take_sliced(void *userdata, char *line)
 	return listing_take(((struct sliced *)userdata)->listing, line);
 }
 
-/* What the slice leaves out was executed between its neighbours: they are in different stacks. */
+/* The code that the slice leaves out ran between its neighbours: they are in different stacks. */
 static int take_branch(void *userdata, const struct listing_line *line)
 {
 	struct sliced *s = userdata;

@@ -363,7 +363,7 @@ static int call_each(struct settings *s, int argc, char **argv, const struct sto
 	if (r != 0)
 		return r;
 	for (int i = optind; i < argc; i++) {
-		/* What must not be lost is not chosen by the recorder. */
+		/* The recorder does not choose which snapshot is lost. */
 		r = !call->pinned && strcmp(argv[i], "latest") == 0
 			    ? say_error(EXIT_CODE_USAGE,
 					"%s latest: give an ID, as `ptsnapctl list' prints them; "

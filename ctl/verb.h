@@ -50,10 +50,10 @@ int cmd_tables(struct settings *s, int argc, char **argv);
 
 /* --- Reports: report.c --- */
 
-/* What the options of a slice select among the rows of a report. Texts are borrowed. */
+/* The rows of a report that the options of a slice select. Texts are borrowed. */
 struct show_select select_of(const struct slice *s);
 
-/* Which report is wanted. */
+/* The report that is wanted. */
 struct report_wanted {
 	/* The ID of a stored snapshot, latest, a saved report, or a bundle or perf.data, which is
 	 * decoded. */

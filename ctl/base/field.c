@@ -137,7 +137,7 @@ struct figure figure_bytes(uint64_t bytes)
 	return f;
 }
 
-/* What the plural of WHAT has behind the singular. */
+/* The letters that the plural of WHAT has behind the singular. */
 static const char *plural_of(const char *what)
 {
 	const size_t size = strlen(what);

@@ -286,7 +286,7 @@ int calls_report(const struct calls_source *source, int bundle_fd, int *ret_fd)
 
 	set_request(&q, source, WORKER_VIEW_REPORT);
 	q.options.report_limit = REPORT_DEFAULT_LIMIT;
-	/* What stands out does so in all of the snapshot. */
+	/* Suspects are those of the whole snapshot. */
 	q.options.slice = (struct decode_slice){0};
 	settings.quiet = true; /* the decode of calls has the same remarks */
 	q.settings = &settings;

@@ -41,7 +41,7 @@ void slice_option_table(struct option to[static SLICE_OPTIONS], int first);
 /* Takes the value of option INDEX. 0, or an exit code after a message. */
 int slice_option_take(struct slice *s, size_t index, const char *value);
 bool slice_is_given(const struct slice *s);
-/* What of S the decoder need not decode: times of S. Calls that are open when S begins are known
+/* The times of S, outside of which nothing is decoded. Calls that are open when S begins are known
  * only if what was before is decoded, too. */
 struct decode_slice slice_decode_span(const struct slice *s);
 struct decode_slice slice_decode_until(const struct slice *s);
