@@ -72,7 +72,6 @@ lines() {
 	[[ $output == *"nothing lies between"* ]]
 	run -2 "$ctl" insns --last=3 --limit=3 "$bundle"
 	run -2 "$ctl" branches --syntax=intel "$bundle"
-	run -2 "$ctl" insns
 	run -1 "$ctl" insns "$BATS_TEST_FILENAME"
 }
 
