@@ -16,7 +16,6 @@
 
 /* A shell's exit status for a command that it cannot find or run. */
 #define SHELL_CANNOT 126
-#define KEPT	     (128u << 10) /* bytes: more than a pipe holds (pipe(7)) */
 
 const char *pager_choose(const char *own, const char *pager)
 {
@@ -43,124 +42,52 @@ static _Noreturn void run_pager(const char *command, int from, int to)
 	_exit(SHELL_CANNOT);
 }
 
-/* Writes all of TEXT, with SIGPIPE ignored. False: nobody reads any more. */
-static bool feed(int fd, const char *text, size_t size)
+/* A pager that ends early has seen enough. */
+static void feed(int fd, const char *text, size_t size)
 {
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+
+	sigaction(SIGPIPE, &ignore, &before);
 	while (size > 0) {
 		ssize_t n = write(fd, text, size);
 
 		if (n < 0 && errno != EINTR)
-			return false;
+			break;
 		text += MAX_OF(n, 0);
 		size -= (size_t)MAX_OF(n, 0);
 	}
-	return true;
-}
-
-static void ignore_signal(int signal, struct sigaction *before)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-	sigaction(signal, &ignore, before);
-}
-
-/* Starts the pager, with *ret_fd as its input. -1: that failed. */
-static pid_t start(const char *command, int *ret_fd)
-{
-	int ends[2];
-	pid_t pid;
-
-	if (pipe(ends) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0)
-		run_pager(command, ends[0], ends[1]);
-	close(ends[0]);
-	if (pid < 0)
-		close(ends[1]);
-	else
-		*ret_fd = ends[1];
-	return pid;
-}
-
-/* Waits for the pager's end. Whether it had started. */
-static bool has_shown(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return !(WIFEXITED(status) && WEXITSTATUS(status) >= SHELL_CANNOT);
+	sigaction(SIGPIPE, &before, NULL);
 }
 
 bool pager_show(const char *text, size_t size)
 {
 	const char *command = pager_choose(getenv("PTSNAP_PAGER"), getenv("PAGER"));
-	struct sigaction interrupt, broken;
-	bool shown;
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	int ends[2], status = 0;
 	pid_t pid;
-	int fd;
 
-	if (!command)
+	if (!command || pipe(ends) < 0)
 		return false;
 	fflush(stdout);
-	pid = start(command, &fd);
-	if (pid < 0)
-		return false;
-	/* Ctrl-C is the pager's, and a pager that ends early has seen enough. */
-	ignore_signal(SIGINT, &interrupt);
-	ignore_signal(SIGPIPE, &broken);
-	feed(fd, text, size);
-	close(fd);
-	shown = has_shown(pid);
-	sigaction(SIGINT, &interrupt, NULL);
-	sigaction(SIGPIPE, &broken, NULL);
-	return shown;
-}
-
-static size_t read_some(int fd, char *to, size_t size)
-{
-	ssize_t n;
-
-	do
-		n = read(fd, to, size);
-	while (n < 0 && errno == EINTR);
-	return (size_t)MAX_OF(n, 0);
-}
-
-/* The process between ptsnapctl and the pager. If the pager cannot be started, all that it was
- * given goes to stdout: one that has taken more than a pipe holds has started. */
-static _Noreturn void run_relay(const char *command, int from)
-{
-	static char chunk[4096], kept[KEPT];
-	size_t n, n_kept = 0;
-	bool all_kept = true;
-	int to = -1;
-	pid_t pid = start(command, &to);
-
-	ignore_signal(SIGINT, NULL);
-	ignore_signal(SIGPIPE, NULL);
-	while (pid > 0 && (n = read_some(from, chunk, sizeof(chunk))) > 0) {
-		all_kept = all_kept && n <= sizeof(kept) - n_kept;
-		if (all_kept) {
-			memcpy(kept + n_kept, chunk, n);
-			n_kept += n;
-		}
-		if (!feed(to, chunk, n))
-			break;
-	}
+	pid = fork();
+	if (pid == 0)
+		run_pager(command, ends[0], ends[1]);
+	close(ends[0]);
+	/* Ctrl-C is the pager's. */
+	sigaction(SIGINT, &ignore, &before);
 	if (pid > 0)
-		close(to);
-	if ((pid < 0 || !has_shown(pid)) && all_kept && feed(STDOUT_FILENO, kept, n_kept))
-		while ((n = read_some(from, chunk, sizeof(chunk))) > 0)
-			if (!feed(STDOUT_FILENO, chunk, n))
-				break;
-	_exit(0);
+		feed(ends[1], text, size);
+	close(ends[1]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	sigaction(SIGINT, &before, NULL);
+	return pid > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) >= SHELL_CANNOT);
 }
 
 void pager_begin(struct pager *p)
 {
 	const char *command = pager_choose(getenv("PTSNAP_PAGER"), getenv("PAGER"));
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	int ends[2];
 
 	*p = (struct pager){0};
@@ -169,16 +96,14 @@ void pager_begin(struct pager *p)
 	fflush(stdout);
 	p->before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	p->pid = p->before < 0 ? -1 : fork();
-	if (p->pid == 0) {
-		close(ends[1]);
-		run_relay(command, ends[0]);
-	}
+	if (p->pid == 0)
+		run_pager(command, ends[0], ends[1]);
 	close(ends[0]);
 	if (p->pid > 0) {
 		dup2(ends[1], STDOUT_FILENO);
 		/* Ctrl-C is the pager's, which may also end early. */
-		ignore_signal(SIGINT, &p->interrupt);
-		ignore_signal(SIGPIPE, &p->pipe);
+		sigaction(SIGINT, &ignore, &p->interrupt);
+		sigaction(SIGPIPE, &ignore, &p->pipe);
 	} else {
 		close_fd(p->before);
 		p->pid = 0;

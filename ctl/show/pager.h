@@ -20,13 +20,13 @@ bool pager_show(const char *text, size_t size);
 
 /* A pager for text that is not known yet. */
 struct pager {
-	pid_t pid;  /* of the process that starts it and feeds it; 0: there is none */
+	pid_t pid;  /* 0: there is none */
 	int before; /* stdout as it was */
 	struct sigaction interrupt, pipe;
 };
 
-/* Starts the pager; what is written to stdout goes to it from here on. If no pager is wanted, or if
- * it cannot be started, the text goes to stdout. */
+/* Starts the pager; what is written to stdout goes to it from here on. Nothing, if no pager is
+ * wanted, or if it cannot be started. */
 void pager_begin(struct pager *p);
 /* Waits for the pager's end; stdout is as it was. What the pager did not want is no error. */
 void pager_end(struct pager *p);

@@ -91,57 +91,6 @@ static void pager_show_without_pager_returns_false(void **state)
 	assert_false(pager_show("x\n", 2));
 }
 
-/* What is left in the file that stdout is, if SIZE bytes go through COMMAND. The caller's. */
-static char *through(const char *command, size_t size)
-{
-	char path[] = "/tmp/ptsnap-pager-XXXXXX", *got = calloc(1, 2 * size + 1);
-	int fd = mkstemp(path), before = dup(STDOUT_FILENO);
-	struct pager p;
-
-	assert_true(fd >= 0 && before >= 0 && got);
-	unlink(path);
-	fflush(stdout);
-	dup2(fd, STDOUT_FILENO);
-	setenv("PTSNAP_PAGER", command, 1);
-	pager_begin(&p);
-	for (size_t i = 0; i < size; i++)
-		putchar('a' + (int)(i % 23));
-	pager_end(&p);
-	dup2(before, STDOUT_FILENO);
-	close(before);
-	assert_true(pread(fd, got, 2 * size, 0) >= 0);
-	close(fd);
-	return got;
-}
-
-static void pager_begin_pager_that_cannot_start_loses_nothing(void **state)
-{
-	static const size_t sizes[] = {1, 5000, 1 << 20};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		char *got = through("/nonexistent/pager 2>/dev/null", sizes[i]);
-
-		assert_int_equal(strlen(got), sizes[i]);
-		for (size_t k = 0; k < sizes[i]; k++)
-			assert_int_equal(got[k], 'a' + (int)(k % 23));
-		free(got);
-	}
-}
-
-static void pager_begin_pager_gets_the_text_once(void **state)
-{
-	char *got = through("tr a-w A-W", 1 << 20);
-
-	(void)state;
-	assert_int_equal(strlen(got), 1 << 20);
-	assert_null(strpbrk(got, "abcdefghijklmnopqrstuvw"));
-	free(got);
-	got = through("head -c 3", 1 << 20);
-	assert_string_equal(got, "abc");
-	free(got);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,8 +101,6 @@ int main(void)
 		cmocka_unit_test(pager_show_without_standard_input_shows_the_text),
 		cmocka_unit_test(pager_show_pager_that_ends_early_is_no_failure),
 		cmocka_unit_test(pager_show_without_pager_returns_false),
-		cmocka_unit_test(pager_begin_pager_that_cannot_start_loses_nothing),
-		cmocka_unit_test(pager_begin_pager_gets_the_text_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
