@@ -85,7 +85,7 @@ static bool parse_status(char *text, struct sleeper *ret)
 	return ret->state == 'S' || ret->state == 'D';
 }
 
-/* Which thread owns the mutex at ADDRESS; 0: not known. */
+/* The thread that owns the mutex at ADDRESS; 0: not known. */
 static uint32_t read_owner(struct reader *r, uint64_t address)
 {
 	CLEANUP_CLOSE int scratch = -EBADF;

@@ -3,7 +3,7 @@
  * holds the lock that they wait for. The trace does not tell where threads are that have not run
  * within it.
  *
- * What is read is later than the trigger. The decoder uses it only of threads that had no CPU in
+ * The reading is later than the trigger. The decoder uses it only of threads that had no CPU in
  * between, which the sideband says if it is drained behind the reading.
  */
 #pragma once

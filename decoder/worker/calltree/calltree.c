@@ -460,7 +460,7 @@ int calltree_stretch(struct calltree *c, const struct replay_stretch *s)
 		return r;
 	if (!s->goes_on) {
 		settle_cpu(c, s->cpu, 0);
-		/* What is lost ends before the thread is on a CPU again. */
+		/* Lost frames end before the thread is on a CPU again. */
 		r = tally_unseen(c->tally, counters, s);
 		if (r < 0)
 			return r;

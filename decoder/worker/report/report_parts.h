@@ -303,7 +303,7 @@ void report_name(const struct report *r, struct json_writer *w, const char *name
 uint64_t report_branches_kept(const struct report *r, size_t i);
 
 void report_host(const struct report *r, struct json_writer *w);
-/* Which part of the snapshot the report is about; nothing if it is about all of it. */
+/* The part of the snapshot that the report is about; nothing if that is all of it. */
 void report_slice(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
 void report_configuration(const struct report *r, struct json_writer *w);

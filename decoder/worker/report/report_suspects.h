@@ -1,5 +1,5 @@
 /*
- * What stands out: shared by report_suspects.c and suspects_*.c.
+ * Suspects: shared by report_suspects.c and suspects_*.c.
  */
 #pragma once
 
