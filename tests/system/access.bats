@@ -38,12 +38,12 @@ as() {
 	run -4 as 1001 check
 	[[ $output == *"Check is for root and members of the group 4711"* ]]
 	run -4 as 1001 yield
-	run -4 as 1001 delete latest
+	id=$(as 1001 list | awk 'END { print $1 }')
+	run -4 as 1001 delete "$id"
 	[[ $output == *"Delete is for root"* ]]
 	run -4 as 1001 fetch latest --format=bundle -o "$DIR/x"
 	[[ $output == *"Get of a bundle is for root"* ]]
 	as 1002:4711 fetch latest --format=bundle -o - >/dev/null
-	id=$(as 1002:4711 list | awk 'END { print $1 }')
 	as 1002:4711 delete "$id"
 	run -3 as 1002:4711 delete "$id"
 	[ ! -e "$STATE/$id.ptsnap" ]
