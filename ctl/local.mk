@@ -86,6 +86,8 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/show_skim.c \
 	ctl/show/timeline.c ctl/show/timeline.h ctl/show/timeline_picture.c \
 	ctl/show/show_suspects.c \
+	ctl/show/suspect_words.c \
+	ctl/show/suspect_words.h \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \
 	ctl/check/walk_layout.h \

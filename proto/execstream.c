@@ -10,12 +10,12 @@
 #include "proto/base.h"
 
 static const char *const branches[EXECSTREAM_BRANCHES_N] = {
-	[EXECSTREAM_COND] = "conditional", [EXECSTREAM_JUMP] = "jump",
-	[EXECSTREAM_CALL] = "call",	   [EXECSTREAM_JUMP_IND] = "indirect-jump",
-	[EXECSTREAM_RET] = "return",	   [EXECSTREAM_CALL_IND] = "indirect-call",
-	[EXECSTREAM_FAR] = "far",	   [EXECSTREAM_SYSCALL] = "syscall",
-	[EXECSTREAM_ASYNC] = "async",	   [EXECSTREAM_ENABLE] = "enable",
-	[EXECSTREAM_RESUME] = "resume",	   [EXECSTREAM_DISABLE] = "disable",
+	[EXECSTREAM_COND] = "cond",	[EXECSTREAM_JUMP] = "jump",
+	[EXECSTREAM_CALL] = "call",	[EXECSTREAM_JUMP_IND] = "jump-ind",
+	[EXECSTREAM_RET] = "ret",	[EXECSTREAM_CALL_IND] = "call-ind",
+	[EXECSTREAM_FAR] = "far",	[EXECSTREAM_SYSCALL] = "syscall",
+	[EXECSTREAM_ASYNC] = "async",	[EXECSTREAM_ENABLE] = "enable",
+	[EXECSTREAM_RESUME] = "resume", [EXECSTREAM_DISABLE] = "disable",
 	[EXECSTREAM_STOP] = "stop",
 };
 

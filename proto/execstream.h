@@ -100,5 +100,5 @@ size_t execstream_compose(const struct execstream_item *item, char *line);
  * its limit; *RET is undefined. */
 int execstream_parse(char *line, struct execstream_item *ret);
 
-/* A name, as in the stream: "call", "indirect-jump". */
+/* A name, as in the stream and in a report: "call", "jump-ind". */
 const char *execstream_branch_name(enum execstream_branch branch);

@@ -67,13 +67,23 @@ static void show_report_and_host(FILE *out, struct json_object *r)
 	fputc('\n', out);
 }
 
+void show_trigger_kind(FILE *out, struct json_object *report)
+{
+	const char *kind = field_text(report, "trigger.kind");
+
+	/* A perf.data or raw trace. */
+	if (kind && strcmp(kind, "offline") == 0)
+		kind = "none, the file ends";
+	text_puts(out, kind, 24);
+}
+
 static void show_trigger(FILE *out, struct json_object *r)
 {
 	const char *reason = field_text(r, "trigger.reason");
 	uint64_t pid, uid;
 
 	show_label(out, "Trigger");
-	text_puts(out, field_text(r, "trigger.kind"), 24);
+	show_trigger_kind(out, r);
 	append_field(out, r, "trigger.name");
 	if (reason) {
 		fputs(", \"", out);

@@ -57,7 +57,7 @@ static void put_trigger(FILE *out, struct json_object *r)
 {
 	uint64_t n;
 
-	text_puts(out, field_text(r, "trigger.kind"), 24);
+	show_trigger_kind(out, r);
 	put_optional(out, ", ", field_text(r, "trigger.name"), "");
 	put_optional(out, ", \"", field_text(r, "trigger.reason"), "\"");
 	if (field_u64(r, "trigger.sender.pid", &n))

@@ -17,6 +17,8 @@
 
 /* The word that begins a line of the summary. */
 void show_label(FILE *out, const char *name);
+/* Prints the kind of trigger of REPORT in words. */
+void show_trigger_kind(FILE *out, struct json_object *report);
 /* Prints TEXT left-aligned in a column of WIDTH. */
 void show_cell(FILE *out, const char *text, size_t width);
 /* PATH without its directories; borrowed. NULL for NULL. */

@@ -68,7 +68,7 @@ static void execstream_compose_each_kind_parses_to_the_same(void **state)
 		  .line = 9},
 		 "D\t65536\t0xffffffffffffffff\t3\t0x0\t90\tnop\ta.c\t9"},
 		{{.kind = EXECSTREAM_BRANCH, .branch = EXECSTREAM_CALL_IND, .from = 1, .to = 0},
-		 "B\tindirect-call\t1\t0"},
+		 "B\tcall-ind\t1\t0"},
 		{{.kind = EXECSTREAM_INSN, .place = 1}, "I\t1"},
 		{{.kind = EXECSTREAM_GAP, .name = "overflow"}, "G\toverflow"},
 		{{.kind = EXECSTREAM_RECORDING, .name = "x", .count = 2}, "R\tx\t2"},
