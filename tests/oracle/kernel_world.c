@@ -185,7 +185,7 @@ static void put_psb(struct world *w)
 {
 	encode_tnt(&w->encoder);
 	encode_psb(&w->encoder);
-	encode_mode_exec(&w->encoder);
+	encode_mode_exec(&w->encoder, PT_MODE_EXEC_CSL);
 	encode_tsc(&w->encoder, w->tsc);
 	encode_ip(&w->encoder, PT_OPC_FUP, w->ip);
 	encode_psbend(&w->encoder);

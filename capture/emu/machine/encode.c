@@ -198,7 +198,16 @@ void encode_cyc(struct encoder *e, uint64_t cycles)
 	put(e, bytes, size);
 }
 
-void encode_mode_exec(struct encoder *e)
+void encode_mode_exec(struct encoder *e, uint8_t bits)
 {
-	put(e, (const uint8_t[]){PT_OPC_MODE, PT_MODE_EXEC | PT_MODE_EXEC_CSL}, 2);
+	put(e, (const uint8_t[]){PT_OPC_MODE, PT_MODE_EXEC | bits}, 2);
+}
+
+/* Bits 47:1 of the payload are CR3[51:5], bit 0 is NR. */
+void encode_pip(struct encoder *e, uint64_t cr3)
+{
+	uint8_t bytes[8] = {PT_OPC_EXT, PT_EXT_PIP};
+
+	store_le(bytes + 2, cr3 >> 5 << 1, 6);
+	put(e, bytes, sizeof(bytes));
 }

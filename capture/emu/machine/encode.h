@@ -99,5 +99,7 @@ void encode_tma(struct encoder *e, uint16_t ctc, uint16_t fast_counter);
 void encode_cbr(struct encoder *e, uint8_t ratio);
 void encode_mtc(struct encoder *e, uint8_t ctc);
 void encode_cyc(struct encoder *e, uint64_t cycles);
-/* MODE.Exec with 64-bit mode. */
-void encode_mode_exec(struct encoder *e);
+/* MODE.Exec; BITS: PT_MODE_EXEC_CSL, PT_MODE_EXEC_CSD or 0. */
+void encode_mode_exec(struct encoder *e, uint8_t bits);
+/* A PIP without NR: the processor runs no guest. */
+void encode_pip(struct encoder *e, uint64_t cr3);

@@ -14,6 +14,8 @@
 
 /* Bits of attr.config: arch/x86/include/asm/msr-index.h, RTIT_CTL_*. */
 #define CONFIG_CYC	     (1ull << 1)
+#define CONFIG_OS	     (1ull << 2)
+#define CONFIG_USER	     (1ull << 3)
 #define CONFIG_MTC	     (1ull << 9)
 #define CONFIG_TSC	     (1ull << 10)
 #define CONFIG_DISRETC	     (1ull << 11)
@@ -65,14 +67,24 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
 }
 
+void emupmu_attach_cpu(struct emupmu *p, const struct emuring_head *head, struct emuring_cpu *cpu,
+		       uint8_t *aux, uint64_t aux_size)
+{
+	*p = (struct emupmu){.cpu = cpu};
+	p->s = (struct emupmu_state *)cpu->encoder;
+	take_config(p, head);
+	p->os = head->pt_config & CONFIG_OS;
+	p->user = head->pt_config & CONFIG_USER;
+	encode_attach(&p->encoder, &p->s->encode, &cpu->tnt, aux, aux_size);
+}
+
 void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 {
 	assert(cpu < r->fixed.n_cpus);
-	*p = (struct emupmu){.cpu = emuring_cpu_at(r, cpu)};
-	p->s = (struct emupmu_state *)p->cpu->encoder;
-	take_config(p, &r->fixed);
-	encode_attach(&p->encoder, &p->s->encode, &p->cpu->tnt, emuring_aux_at(r, cpu),
-		      r->fixed.aux_size);
+	emupmu_attach_cpu(p, &r->fixed, emuring_cpu_at(r, cpu), emuring_aux_at(r, cpu),
+			  r->fixed.aux_size);
+	p->os = false;
+	p->user = true;
 }
 
 void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
@@ -88,7 +100,7 @@ static uint64_t read_clock(const struct emupmu *p)
 	if (p->virtual_clock)
 		return EMURING_VIRTUAL_BASE + p->s->extra_ticks +
 		       atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
-	return __rdtsc();
+	return __rdtsc() + (uint64_t)p->clock_offset;
 }
 
 /* The machine's clock advances to NOW. */
@@ -145,8 +157,14 @@ static void write_time(struct emupmu *p, uint64_t tsc)
 	encode_cbr(&p->encoder, p->cbr);
 }
 
-/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn is set. IP: NULL
- * while it is clear. */
+static void write_mode(struct emupmu *p)
+{
+	encode_mode_exec(&p->encoder, (uint8_t)(p->s->not_64bit ^ PT_MODE_EXEC_CSL));
+	p->s->mode_known = 1;
+}
+
+/* SDM "Packet Generation Scenarios", PSB+: PIP, MODE.Exec and FUP only while PacketEn is set. IP:
+ * NULL while it is clear. */
 static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	uint64_t pos;
@@ -158,9 +176,11 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	atomic_signal_fence(memory_order_seq_cst);
 	encode_psb(&p->encoder);
 	write_time(p, tsc);
-	p->s->mode_known = ip != NULL;
+	p->s->mode_known = 0;
 	if (ip) {
-		encode_mode_exec(&p->encoder);
+		if (p->os)
+			encode_pip(&p->encoder, p->s->cr3);
+		write_mode(p);
 		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
 	}
 	encode_psbend(&p->encoder);
@@ -346,8 +366,7 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 		return;
 	/* Needed only where a decoder that begins at the last PSB does not know the mode. */
 	if (!p->s->mode_known)
-		encode_mode_exec(&p->encoder);
-	p->s->mode_known = 1;
+		write_mode(p);
 	write_ip(p, PT_OPC_TIP_PGE, ip);
 	emupmu_publish(p);
 }
@@ -380,6 +399,64 @@ void emupmu_leave(struct emupmu *p)
 void emupmu_interrupt(struct emupmu *p, uint64_t ip)
 {
 	leave(p, &ip);
+}
+
+/* The transfer begins and ends in traced code. SDM "Packet Generation Scenarios": FUP, MODE.Exec,
+ * TIP. */
+static void far_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to)
+{
+	if (!p->branches)
+		return;
+	flush_tnt(p);
+	cyc(p, p->s->now, false);
+	if (from)
+		encode_ip(&p->encoder, PT_OPC_FUP, *from);
+	if (!p->s->mode_known)
+		write_mode(p);
+	encode_ip(&p->encoder, PT_OPC_TIP, to->ip);
+	after_packet(p);
+}
+
+void emupmu_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to)
+{
+	const bool goes_on = to->kernel ? p->os : p->user;
+	const uint32_t not_64bit = to->mode ^ PT_MODE_EXEC_CSL;
+
+	if (p->s->flowing && !goes_on) {
+		emupmu_now(p);
+		leave(p, from);
+	}
+	if (p->s->not_64bit != not_64bit)
+		p->s->mode_known = 0;
+	p->s->not_64bit = not_64bit;
+	if (p->s->flowing)
+		far_transfer(p, from, to);
+	else if (goes_on)
+		emupmu_enter(p, to->ip);
+}
+
+void emupmu_cr3(struct emupmu *p, uint64_t cr3)
+{
+	p->s->cr3 = cr3;
+	if (!p->s->enabled || !p->os || !p->s->flowing)
+		return;
+	flush_tnt(p);
+	cyc(p, p->s->now, false);
+	encode_pip(&p->encoder, cr3);
+	after_packet(p);
+}
+
+void emupmu_awake(struct emupmu *p)
+{
+	uint64_t tsc = advance(p, read_clock(p));
+
+	if (!p->s->enabled)
+		return;
+	flush_tnt(p);
+	p->s->cyc_tsc = tsc;
+	write_time(p, tsc);
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	emupmu_publish(p);
 }
 
 /* A thread was killed while it wrote a PSB+: its bytes were not published, and are forgotten. */

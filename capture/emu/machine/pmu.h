@@ -1,7 +1,11 @@
 /*
- * The software PMU of one virtual CPU: when which packet is due. The trace has user code only
- * (OS=0); in the kernel only time passes. The caller owns the CPU's rings, and reports what
- * executed completely and in order.
+ * The software PMU of one virtual CPU: when which packet is due. The caller owns the CPU's rings,
+ * and reports what executed completely and in order.
+ *
+ * On an emulated machine (vcpu.h) the trace has user code only (OS=0), and in the kernel only time
+ * passes: emupmu_enter(), emupmu_leave(), emupmu_interrupt(). Where a whole virtual machine is
+ * traced (capture/emu/system), emupmu_transfer() stands for these three, and the trace has user
+ * code, kernel code or both.
  *
  * Names begin with emupmu_, because pmu_ (capture/perf/pmu.h) is about what a PMU of the host
  * offers.
@@ -41,6 +45,8 @@ struct emupmu_state {
 	uint32_t drop_left;   /* calls of emupmu_service() until the overflow ends */
 	uint32_t n_overflows;
 	uint64_t psb_pos; /* a PSB+ is being written that begins before this byte; 0: none is */
+	uint64_t cr3;
+	uint32_t not_64bit; /* bits of MODE.Exec that differ from those of 64-bit mode */
 };
 _Static_assert(sizeof(struct emupmu_state) <= sizeof(((struct emuring_cpu *)0)->encoder),
 	       "state fits the shared page");
@@ -57,6 +63,8 @@ struct emupmu {
 	bool virtual_clock;
 	/* from attr.config */
 	bool branches, with_tsc, with_mtc, with_cyc, retcomp;
+	bool os, user; /* which code is traced; without emupmu_attach_cpu(): user code only */
+	int64_t clock_offset; /* TSC of the machine less the host's */
 	unsigned int mtc_period;
 	uint64_t cyc_threshold, psb_bytes, overflow_bytes;
 	uint8_t cbr;
@@ -75,6 +83,12 @@ struct emupmu {
 void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu);
 /* The same without clearing the state, for all others. */
 void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu);
+
+/* The same for a CPU that is no part of an emulated machine. HEAD: pt_config, clock and ratios; the
+ * rest is not read. CPU, and AUX with AUX_SIZE bytes (a power of two), are borrowed. Sets os and
+ * user as the bits of pt_config say (RTIT_CTL.OS and .User, arch/x86/include/asm/msr-index.h). */
+void emupmu_attach_cpu(struct emupmu *p, const struct emuring_head *head, struct emuring_cpu *cpu,
+		       uint8_t *aux, uint64_t aux_size);
 
 /* Reads the clock, which never runs backwards, and writes the MTCs up to that time. All that
  * executed must have been reported before. Returns the TSC. */
@@ -102,6 +116,21 @@ void emupmu_enter(struct emupmu *p, uint64_t ip);
 void emupmu_leave(struct emupmu *p);
 /* An interrupt or a fault before the instruction at IP entered the kernel. */
 void emupmu_interrupt(struct emupmu *p, uint64_t ip);
+
+/* Where a transfer leads. MODE: PT_MODE_EXEC_CSL, PT_MODE_EXEC_CSD or 0. */
+struct emupmu_place {
+	uint64_t ip;
+	bool kernel;
+	uint8_t mode;
+};
+/* A far transfer leads to TO: a system call, the return from one, an interrupt or a fault. FROM:
+ * the instruction in front of which an interrupt or fault happened; NULL: an instruction did it. */
+void emupmu_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to);
+/* An instruction wrote CR3. */
+void emupmu_cr3(struct emupmu *p, uint64_t cr3);
+/* The CPU was halted since the last look at the clock, and executes again: no MTCs were written
+ * meanwhile (SDM "Mini Time Counter": not in deep C-states), and TSC, TMA and CBR give the time. */
+void emupmu_awake(struct emupmu *p);
 
 /* The thread on the CPU was killed. IP: the block that it executed. 0: it was between two blocks;
  * the last branches are unknown, and an OVF says so. */

@@ -178,7 +178,7 @@ static void encode_timing_packets_have_their_layout(void **state)
 	encode_tma(&f->e, 0xabcd, 0x1f0);
 	encode_cbr(&f->e, 28);
 	encode_mtc(&f->e, 0x42);
-	encode_mode_exec(&f->e);
+	encode_mode_exec(&f->e, PT_MODE_EXEC_CSL);
 	encode_psbend(&f->e);
 	expect(f, 0, "19 77 66 55 44 33 22 11 02 73 cd ab 00 f0 01 02 03 1c 00 59 42 99 01 02 23");
 }
