@@ -20,7 +20,7 @@
 
 struct code {
 	pthread_mutex_t lock;
-	ZydisDecoder decoder;
+	ZydisDecoder decoder, compat;
 	struct block *buckets[BUCKETS];
 	uint64_t handlers[MAX_HANDLERS];
 	size_t n_handlers;
@@ -35,6 +35,7 @@ struct code *code_new(void)
 		return NULL;
 	pthread_mutex_init(&c->lock, NULL);
 	ZydisDecoderInit(&c->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	ZydisDecoderInit(&c->compat, ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32);
 	return c;
 }
 
@@ -91,13 +92,26 @@ static enum block_kind classify(const ZydisDecodedInstruction *insn)
 				       insn->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR
 			       ? BLOCK_RET
 			       : BLOCK_FAR;
+	case ZYDIS_CATEGORY_SYSRET: return BLOCK_FAR;
 	case ZYDIS_CATEGORY_SYSCALL:
 	case ZYDIS_CATEGORY_INTERRUPT: return BLOCK_KERNEL;
 	default: return is_repeated(insn) ? BLOCK_REP : BLOCK_PLAIN;
 	}
 }
 
-/* Sets kind and target of B. False: Zydis does not know the last instruction. */
+static const ZydisDecoder *decoder_of(const struct code *c, const struct code_block *in)
+{
+	return in->compat ? &c->compat : &c->decoder;
+}
+
+/* MOV CR3, r64: 0f 22 /3. */
+static bool writes_cr3(const ZydisDecodedInstruction *insn)
+{
+	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F && insn->opcode == 0x22 &&
+	       insn->raw.modrm.reg == 3;
+}
+
+/* Sets kind, target and flags of B. False: Zydis does not know the last instruction. */
 static bool describe_last(struct code *c, const struct code_block *in, struct block *b)
 {
 	ZydisDecodedInstruction insn;
@@ -111,12 +125,15 @@ static bool describe_last(struct code *c, const struct code_block *in, struct bl
 		b->kind = BLOCK_TRAP;
 		return true;
 	}
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes,
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder_of(c, in), NULL, in->last_bytes,
 							in->length[in->n - 1], &insn)))
 		return false;
 	b->kind = (uint8_t)classify(&insn);
+	b->flags = writes_cr3(&insn) ? BLOCK_CR3 : 0;
 	if (insn.raw.imm[0].is_relative)
 		b->target = b->next + (uint64_t)insn.raw.imm[0].value.s;
+	if (in->compat)
+		b->target &= UINT32_MAX;
 	/* A call of the next instruction only reads the IP; hardware does not push it on the return
 	 * stack (SDM "RET compression"). */
 	if (b->kind == BLOCK_CALL && b->target == b->next)
@@ -145,6 +162,8 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	if (last_size > 0)
 		memcpy(b->length + in->n, in->last_bytes, last_size);
 	*ret_known = describe_last(c, in, b);
+	if (in->reads_clock)
+		b->flags |= BLOCK_CLOCK;
 	return b;
 }
 
@@ -164,7 +183,9 @@ static struct block *intern(struct code *c, struct block *b)
 
 	for (struct block *o = *bucket; o; o = o->chain)
 		if (o->ip == b->ip && o->n == b->n && o->kind == b->kind &&
-		    o->target == b->target && memcmp(o->length, b->length, b->n) == 0) {
+		    o->target == b->target &&
+		    ((o->flags ^ b->flags) & (BLOCK_CR3 | BLOCK_CLOCK)) == 0 &&
+		    memcmp(o->length, b->length, b->n) == 0) {
 			free(b);
 			return o;
 		}
@@ -189,9 +210,9 @@ struct block *code_add(struct code *c, struct code_block *in, bool *ret_known)
 		return NULL;
 	/* Drop a last instruction that lacks bytes, which follow on the next page. */
 	last = in->length[in->n - 1];
-	if (in->n > 1 &&
-	    (last == 0 || ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, last,
-							&insn) == ZYDIS_STATUS_NO_MORE_DATA)) {
+	if (in->n > 1 && (last == 0 || ZydisDecoderDecodeInstruction(decoder_of(c, in), NULL,
+								     in->last_bytes, last, &insn) ==
+					       ZYDIS_STATUS_NO_MORE_DATA)) {
 		in->n--;
 		in->last_bytes = NULL;
 	}

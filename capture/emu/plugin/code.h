@@ -27,9 +27,11 @@ enum block_kind {
 };
 
 /* block.flags */
-#define BLOCK_HANDLER 1u /* a signal handler begins here */
+#define BLOCK_HANDLER 1u /* a handler of signals, or of interrupts or exceptions, begins here */
 #define BLOCK_SINGLE \
 	2u /* one plain instruction: perhaps the continuation of a block that ended early */
+#define BLOCK_CR3   4u /* the last instruction writes CR3 */
+#define BLOCK_CLOCK 8u /* an instruction reads the TSC */
 
 struct block {
 	uint64_t ip;	 /* of the first instruction */
@@ -61,14 +63,16 @@ struct code_block {
 	size_t n;
 	uint8_t length[CODE_MAX_BLOCK];
 	const uint8_t *last_bytes;
+	bool compat;	  /* 32-bit code */
+	bool reads_clock; /* sets BLOCK_CLOCK */
 };
 /* Returns the description of block B, which the table owns. Where the last instruction crosses a
  * page boundary, QEMU 7.2 counts it here with its bytes up to the boundary, but executes it in the
  * next block; code_add() drops such an instruction. *RET_KNOWN: Zydis knows the last instruction.
  * NULL: no memory, or no instruction. Thread safe. */
 struct block *code_add(struct code *c, struct code_block *b, bool *ret_known);
-/* A signal handler begins at IP: sets BLOCK_HANDLER in all present and later blocks there. At most
- * 256 handlers. Thread safe. */
+/* A handler begins at IP: sets BLOCK_HANDLER in all present and later blocks there. At most 256
+ * handlers. Thread safe. */
 void code_add_handler(struct code *c, uint64_t ip);
 
 /* Index of the instruction of B that begins at IP, or -1. */

@@ -44,12 +44,22 @@ void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
 				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 void qemu_plugin_register_vcpu_exit_cb(qemu_plugin_id_t id,
 				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id,
+				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+void qemu_plugin_register_vcpu_resume_cb(qemu_plugin_id_t id,
+					 void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
+				    void (*cb)(qemu_plugin_id_t id, void *userdata),
+				    void *userdata);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 					   void (*cb)(qemu_plugin_id_t id,
 						      struct qemu_plugin_tb *tb));
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 					  void (*cb)(unsigned int vcpu, void *userdata),
 					  enum qemu_plugin_cb_flags flags, void *userdata);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+					    void (*cb)(unsigned int vcpu, void *userdata),
+					    enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id,
 					  void (*cb)(qemu_plugin_id_t id, unsigned int vcpu,
 						     int64_t num, uint64_t a1, uint64_t a2,
