@@ -26,3 +26,21 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \
 	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c
+
+# The software PMU of a whole virtual machine, likewise.
+emupmu_PROGRAMS += capture/emu/ptsnap-syspmu.so
+capture_emu_ptsnap_syspmu_so_CFLAGS = $(capture_emu_ptsnap_emupmu_so_CFLAGS)
+capture_emu_ptsnap_syspmu_so_LDFLAGS = -shared -Wl,-z,relro,-z,now
+capture_emu_ptsnap_syspmu_so_LDADD = $(ZYDIS_LIBS)
+capture_emu_ptsnap_syspmu_so_SOURCES = \
+	capture/emu/plugin/code.c capture/emu/plugin/code.h \
+	capture/emu/machine/encode.c capture/emu/machine/encode.h \
+	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
+	capture/emu/plugin/qemu_api.h \
+	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
+	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
+	capture/emu/system/bell.h \
+	capture/emu/system/plugin.c \
+	capture/emu/system/system.c capture/emu/system/system.h \
+	capture/emu/system/vm.c capture/emu/system/vm.h \
+	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c

@@ -1,0 +1,213 @@
+/*
+ * The virtual machine's registers, memory and clock.
+ */
+#include "capture/emu/system/vm.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "proto/base.h"
+
+#define PAGE 4096u
+/* How often the two clocks are compared; the closest comparison counts. */
+#define CLOCK_TRIES 200
+
+/* Register numbers of gdb's i386:x86-64: general registers 0 to 15, rip, eflags, 6 selectors,
+ * 3 bases, cr0, cr2, cr3. */
+#define GDB_RDI 5
+#define GDB_RSP 7
+#define GDB_CS	18
+#define GDB_CR3 29
+
+/* GByteArray of glib. */
+struct byte_array {
+	uint8_t *data;
+	unsigned int len;
+};
+
+static __thread struct byte_array *scratch;
+
+static struct {
+	void *(*get_cpu)(int index);
+	int (*read_register)(void *cpu, struct byte_array *to, int n);
+	int (*read_memory)(void *cpu, uint64_t address, void *to, size_t size, bool is_write);
+	int64_t (*elapsed_ticks)(void);
+	struct byte_array *(*array_new)(void);
+	struct byte_array *(*array_set_size)(struct byte_array *a, unsigned int n);
+} qemu;
+
+static struct {
+	int fd;
+	uint8_t *base;
+	size_t size;
+} ram = {.fd = -EBADF};
+
+const char *vm_bind(void)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} symbols[] = {
+		{"qemu_get_cpu", &qemu.get_cpu},
+		{"x86_cpu_gdb_read_register", &qemu.read_register},
+		{"cpu_memory_rw_debug", &qemu.read_memory},
+		{"cpus_get_elapsed_ticks", &qemu.elapsed_ticks},
+		{"g_byte_array_new", &qemu.array_new},
+		{"g_byte_array_set_size", &qemu.array_set_size},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
+		void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
+
+		if (!address)
+			return symbols[i].name;
+		*(void **)symbols[i].to = address;
+	}
+	return dlsym(RTLD_DEFAULT, "current_cpu") ? NULL : "current_cpu";
+}
+
+int vm_map_ram(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (ram.base)
+		return 0;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ram.base = MAP_FAILED;
+	if (fstat(fd, &st) == 0)
+		ram.base =
+			mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ram.base == MAP_FAILED) {
+		int r = -errno;
+
+		ram.base = NULL;
+		close(fd);
+		return r;
+	}
+	ram.size = (size_t)st.st_size;
+	ram.fd = fd;
+	return 0;
+}
+
+void *vm_ram(uint64_t physical, size_t size)
+{
+	if (physical > ram.size || size > ram.size - physical)
+		return NULL;
+	return ram.base + physical;
+}
+
+/* The number of pages from the first of N on that are neighbours in RAM. */
+static size_t run_of(const uint64_t *pages, size_t n)
+{
+	size_t run = 1;
+
+	while (run < n && pages[run] == pages[run - 1] + PAGE)
+		run++;
+	return run;
+}
+
+static bool map_run(uint8_t *at, uint64_t physical, size_t n)
+{
+	if (!vm_ram(physical, n * PAGE) || physical % PAGE != 0) {
+		errno = EFAULT;
+		return false;
+	}
+	return mmap(at, n * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ram.fd,
+		    (off_t)physical) != MAP_FAILED;
+}
+
+uint8_t *vm_map_pages(const uint64_t *pages, size_t n)
+{
+	uint8_t *base = mmap(NULL, n * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED)
+		return NULL;
+	for (size_t i = 0; i < n;) {
+		size_t run = run_of(pages + i, n - i);
+
+		if (!map_run(base + i * PAGE, pages[i], run)) {
+			int r = errno;
+
+			munmap(base, n * PAGE);
+			errno = r;
+			return NULL;
+		}
+		i += run;
+	}
+	return base;
+}
+
+static uint64_t read_register(void *cpu, int number)
+{
+	uint64_t value = 0;
+	int size;
+
+	if (!scratch)
+		scratch = qemu.array_new();
+	qemu.array_set_size(scratch, 0);
+	size = cpu ? qemu.read_register(cpu, scratch, number) : 0;
+	if (size > 0)
+		memcpy(&value, scratch->data, MIN_OF((size_t)size, sizeof(value)));
+	return value;
+}
+
+uint64_t vm_stack_pointer(unsigned int vcpu)
+{
+	return read_register(qemu.get_cpu((int)vcpu), GDB_RSP);
+}
+
+uint64_t vm_rdi(unsigned int vcpu)
+{
+	return read_register(qemu.get_cpu((int)vcpu), GDB_RDI);
+}
+
+uint64_t vm_cr3(unsigned int vcpu)
+{
+	return read_register(qemu.get_cpu((int)vcpu), GDB_CR3);
+}
+
+uint16_t vm_cs(unsigned int vcpu)
+{
+	return (uint16_t)read_register(qemu.get_cpu((int)vcpu), GDB_CS);
+}
+
+uint16_t vm_cs_here(void)
+{
+	/* A variable of each thread. */
+	void **current = dlsym(RTLD_DEFAULT, "current_cpu");
+
+	return (uint16_t)read_register(*current, GDB_CS);
+}
+
+bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size)
+{
+	void *cpu = qemu.get_cpu((int)vcpu);
+
+	return cpu && qemu.read_memory(cpu, address, to, size, false) == 0;
+}
+
+int64_t vm_clock_offset(void)
+{
+	uint64_t closest = UINT64_MAX;
+	int64_t offset = 0;
+
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		uint64_t before = __rdtsc(), guest = (uint64_t)qemu.elapsed_ticks(),
+			 after = __rdtsc();
+
+		if (after - before >= closest)
+			continue;
+		closest = after - before;
+		offset = (int64_t)(guest - (before + closest / 2));
+	}
+	return offset;
+}
