@@ -4,6 +4,7 @@
 # cannot be had here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+bell=$here/../../capture/emu/system/bell.h
 cache=$1
 tmp=$cache/tmp
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
@@ -126,12 +127,12 @@ system() {
 
 module() {
 	local stamp
-	stamp=$(cat "$here"/module/* | cksum)
+	stamp=$(cat "$here"/module/* "$bell" | cksum)
 	[ "$(cat "$cache/module.stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	step "module"
 	rm -rf "$cache/module"
 	mkdir "$cache/module"
-	cp "$here"/module/* "$cache/module/"
+	cp "$here"/module/* "$bell" "$cache/module/"
 	chmod -R u+w "$cache/module"
 	quietly "$cache/module.log" make -s -C "$cache/kernel/headers" M="$cache/module" modules ||
 		die "the module does not compile"

@@ -1,7 +1,9 @@
 # Tests the recorder with a real perf core, in a VM.
 LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
-	tests/vm/module/fake_intel_pt.c tests/vm/module/Kbuild \
+	tests/vm/module/Kbuild tests/vm/module/pmu.c \
+	tests/vm/module/ringer.c tests/vm/module/ringer.h \
+	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/short.sh tests/vm/self/workload.sh \
 	tests/vm/guest/vm.target tests/vm/guest/vm.service \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
@@ -29,6 +31,17 @@ noinst_PROGRAMS += tests/vm/kernel_see
 tests_vm_kernel_see_SOURCES = tests/vm/kernel_see.c \
 	tests/vm/bundle_member.c tests/vm/bundle_member.h
 tests_vm_kernel_see_LDADD = sideband/libptimage.a proto/libptproto.a $(ZSTD_LIBS)
+
+# A machine that traces itself: what executed, by a plugin of its own, and the comparison.
+LONG_TESTS += tests/vm/selftrace.tap
+noinst_PROGRAMS += tests/vm/self/truth.so tests/vm/self/compare
+tests_vm_self_truth_so_CFLAGS = $(capture_emu_ptsnap_emupmu_so_CFLAGS)
+tests_vm_self_truth_so_LDFLAGS = -shared
+tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h \
+	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
+	capture/emu/system/vm.c capture/emu/system/vm.h
+tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/truthlog.h
+tests_vm_self_compare_LDADD = $(WORKER_LIBS)
 
 clean-local: clean-vm-cache
 .PHONY: clean-vm-cache

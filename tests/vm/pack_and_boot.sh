@@ -8,21 +8,15 @@ work=$(mktemp -d) || exit 1
 out=${PTSNAP_VM_OUT:-$work/out}
 trap 'rm -rf "$work"' EXIT
 
-# Prints the libraries of PROGRAM, except the C library: the guest has its own.
-libraries() { # PROGRAM
-	ldd "$1" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && $3 !~ /\/libc\.so/ { print $3 }'
-}
+. "$src/pack.sh"
 
 pack() { # DIR
-	local f programs
+	local programs
 	programs="$build/daemon/ptsnapd $build/ctl/ptsnapctl $build/ctl/ptsnap-walk
 		$build/decoder/worker/ptsnap-decode $build/tests/vm/feeder
 		$build/tests/vm/kernel_see $(command -v perf)"
-	mkdir -p "$1/lib" || return 1
-	for f in $programs; do
-		cp -L "$f" "$1/" || return 1
-		libraries "$f" | xargs -r cp -L -t "$1/lib/"
-	done
+	# shellcheck disable=SC2086
+	pack_programs "$1" $programs || return 1
 	strip -g "$1"/ptsnap* "$1/feeder" "$1/kernel_see" "$1"/lib/*
 	# The installed tree with its units; without manual pages, which the guest does not need.
 	env -u MAKEFLAGS -u MFLAGS make -s -C "$build" install DESTDIR="$1/install" >/dev/null 2>&1 || return 1

@@ -3,7 +3,8 @@
  * fake_intel_pt: a perf PMU named "intel_pt" without Intel PT hardware, for the tests' VM. User
  * space sees the PMU, its sysfs files, its AUX area and its perf records through the running
  * kernel's own perf core, as on a machine with Intel PT (arch/x86/events/intel/pt.c), in overwrite
- * mode only. Debugfs files in fake_pt/cpuN replace the trace unit:
+ * mode only. Where the emulator has a trace unit (ringer.h), the trace is what the CPUs execute.
+ * Elsewhere debugfs files in fake_pt/cpuN replace the trace unit:
  *
  * feed    write: the bytes leave the trace unit and go into the AUX ring at the current output
  *         offset, with wrap-around, only while tracing is on. Returns how many bytes were traced;
@@ -35,6 +36,8 @@
 #include <linux/syscore_ops.h>
 #include <linux/uaccess.h>
 
+#include "ringer.h"
+
 /* The capabilities that CPUID leaf 0x14 and the platform would report. */
 
 /* cr3_filtering, psb_cyc, ip_filtering, mtc, ptwrite, psb and pmi preservation */
@@ -53,6 +56,9 @@ MODULE_PARM_DESC(l1_eax, "CPUID.14H.1:EAX");
 static uint l1_ebx = 0x003f3fff;
 module_param(l1_ebx, uint, 0444);
 MODULE_PARM_DESC(l1_ebx, "CPUID.14H.1:EBX");
+static char model[16];
+module_param_string(model, model, sizeof(model), 0444);
+MODULE_PARM_DESC(model, "with a trace unit: whose capabilities it has, as broadwell");
 static uint nonturbo = 27;
 module_param(nonturbo, uint, 0444);
 MODULE_PARM_DESC(nonturbo, "max_nonturbo_ratio");
@@ -60,6 +66,7 @@ static uint art_num = 216, art_den = 2;
 module_param(art_num, uint, 0444);
 module_param(art_den, uint, 0444);
 static uint addr_ranges = 2; /* of l1_eax, at load */
+static bool has_unit; /* the emulator has a trace unit; its capabilities are psb_cyc and mtc */
 
 #define FPT_TWICE 3000
 
@@ -118,6 +125,7 @@ static uint fpt_cap(enum fpt_cap cap)
 struct fpt_buf { /* the result of setup_aux, for the perf core */
 	void **pages;
 	unsigned long size; /* bytes; a power of two */
+	struct ringer_buf unit;
 };
 
 struct fpt_filter {
@@ -132,6 +140,7 @@ struct fpt_cpu {
 	bool on; /* TraceEn */
 	struct fpt_buf *buf;
 	unsigned long off; /* output offset, 0 .. size - 1 */
+	struct ringer *ringer;
 	/* For the state file. */
 	u64 total, wraps, dropped, starts, stops, refused;
 	u64 config, n_filters;
@@ -182,8 +191,10 @@ static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 
 static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_buf *buf)
 {
+	const bool first = !event->hw.config;
+
 	/* Only a first start makes the PMU write AUX records by itself. */
-	if (!event->hw.config)
+	if (first)
 		event->attach_state |= PERF_ATTACH_ITRACE;
 	event->hw.config = event->attr.config | BIT(0) | (event->attr.exclude_kernel ? 0 : BIT(2)) |
 			   (event->attr.exclude_user ? 0 : BIT(3));
@@ -195,11 +206,18 @@ static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_
 	c->starts++;
 	c->on = true;
 	raw_spin_unlock(&c->lock);
+	if (has_unit && !ringer_start(c->ringer, &buf->unit, c->config, c->off, first))
+		pr_err_once("the emulator refuses to trace\n");
 }
 
 static void fpt_unit_off(struct fpt_cpu *c)
 {
+	/* The perf core also stops what is not started. */
+	const bool tracing = has_unit && c->on && !sysfs_streq(mutant, "lost-stop");
+
 	raw_spin_lock(&c->lock);
+	if (tracing)
+		c->off = ringer_stop(c->ringer, &c->total);
 	c->on = false;
 	c->stops++;
 	raw_spin_unlock(&c->lock);
@@ -294,12 +312,19 @@ static void *fpt_setup_aux(struct perf_event *event, void **pages, int nr_pages,
 		return NULL;
 	buf->pages = pages;
 	buf->size = (unsigned long)nr_pages << PAGE_SHIFT;
+	if (has_unit && ringer_buf_init(&buf->unit, pages, nr_pages)) {
+		kfree(buf);
+		return NULL;
+	}
 	return buf;
 }
 
 static void fpt_free_aux(void *aux)
 {
-	kfree(aux);
+	struct fpt_buf *buf = aux;
+
+	ringer_buf_done(&buf->unit);
+	kfree(buf);
 }
 
 /* attr.config and address filters. */
@@ -604,6 +629,38 @@ static struct pmu fpt_pmu = {
 	.addr_filters_validate = fpt_filters_validate,
 };
 
+/* Asks for the emulator's trace unit. 0 or -ENOMEM. */
+static int fpt_find_unit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+	{
+		struct fpt_cpu *c = per_cpu_ptr(&fpt_cpus, cpu);
+
+		c->ringer = ringer_new();
+		if (!c->ringer)
+			return -ENOMEM;
+		has_unit = ringer_has_unit(c->ringer);
+	}
+	if (!has_unit)
+		return 0;
+	/* Broadwell has neither psb_cyc nor mtc. */
+	l0_ebx &= sysfs_streq(model, "broadwell") ? 0 : 0x0a;
+	l1_eax &= ~7u;
+	nonturbo = ringer_ratio();
+	art_num = RINGER_ART_NUM;
+	art_den = RINGER_ART_DEN;
+	return 0;
+}
+
+static void fpt_forget_unit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) ringer_free(per_cpu_ptr(&fpt_cpus, cpu)->ringer);
+}
+
 static void fpt_add_files(int cpu, struct fpt_cpu *c)
 {
 	struct dentry *d;
@@ -635,8 +692,12 @@ static struct syscore_ops fpt_syscore = {.resume = fpt_resume};
 
 static int __init fpt_init(void)
 {
-	int cpu, ret;
+	int cpu, ret = fpt_find_unit();
 
+	if (ret) {
+		fpt_forget_unit();
+		return ret;
+	}
 	addr_ranges = fpt_cap(CAP_NUM_ADDRESS_RANGES);
 	fpt_pmu.nr_addr_filters = addr_ranges;
 	if (!fpt_cap(CAP_TOPA_MULTIPLE_ENTRIES))
@@ -654,10 +715,12 @@ static int __init fpt_init(void)
 	ret = perf_pmu_register(&fpt_pmu, "intel_pt", -1);
 	if (ret) {
 		debugfs_remove_recursive(fpt_dir);
+		fpt_forget_unit();
 		return ret;
 	}
 	register_syscore_ops(&fpt_syscore);
-	pr_info("registered PMU intel_pt, type %d\n", fpt_pmu.type);
+	pr_info("registered PMU intel_pt, type %d, %s\n", fpt_pmu.type,
+		has_unit ? "with the emulator's trace unit" : "fed by debugfs");
 	return 0;
 }
 
@@ -666,6 +729,7 @@ static void __exit fpt_exit(void)
 	unregister_syscore_ops(&fpt_syscore);
 	perf_pmu_unregister(&fpt_pmu);
 	debugfs_remove_recursive(fpt_dir);
+	fpt_forget_unit();
 }
 
 module_init(fpt_init);

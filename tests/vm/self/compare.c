@@ -1,0 +1,354 @@
+/*
+ * Compares a bundle that was recorded in a self-traced virtual machine with what its CPUs executed:
+ * compare BUNDLE TRUTH-DIRECTORY. For each CPU, the instructions that the decoder claims must be
+ * those of the log (truthlog.h), one by one, from the stop of the snapshot back to the first PSB.
+ * What the log has and the decoder does not claim must lie in a gap, or be an instruction that
+ * began and did not complete.
+ *
+ * Prints one line a CPU and exits with 1 if anything differs, 2 if the files cannot be used.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "decoder/packet/fault.h"
+#include "decoder/worker/replay/replay.h"
+#include "decoder/worker/view/views.h"
+#include "proto/base.h"
+#include "tests/vm/self/truthlog.h"
+
+/* Entries of a decoded stream that are no addresses: no instruction has these. */
+#define BOUNDARY 0x8000000000000100ull /* an interrupt, fault, or begin or end of tracing */
+#define GAP	 0x8000000000000200ull /* and the fault's number */
+#define GAP_LAST (GAP + 0xff)
+
+/* Behind a gap, so many instructions must be equal to find the place again. */
+#define KEY 24u
+/* So many instructions tell one stop from another. */
+#define MOST 1000000u
+/* Differences that are printed. */
+#define MAX_SAID 5u
+
+struct stream {
+	uint64_t *v;
+	size_t n, capacity;
+};
+
+struct cpu {
+	struct stream decoded, truth;
+	uint32_t number;
+	uint64_t instructions, equal, missing, attempts, restarts, differences;
+	uint64_t gaps[256];
+};
+
+static void append(struct stream *s, uint64_t v)
+{
+	if (ARRAY_RESERVE(s->v, s->capacity, s->n + 1) < 0)
+		abort();
+	s->v[s->n++] = v;
+}
+
+/* --- What the decoder claims --- */
+
+static void take_ips(void *userdata, const uint64_t *ips, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		append(userdata, ips[i]);
+}
+
+static int on_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct stream *to = &((struct cpu *)userdata)[s->cpu].decoded;
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		if (!views_each_run(s, item, take_ips, to))
+			return -ENOMEM;
+		switch (item->kind) {
+		case FLOW_GAP:
+			append(to, GAP + (s->gaps[item->gap - s->first_gap].fault & 0xff));
+			break;
+		case FLOW_FAR:
+		case FLOW_SYSCALL:
+		case FLOW_ASYNC:
+		case FLOW_ENABLE:
+		case FLOW_DISABLE: append(to, BOUNDARY); break;
+		default: break;
+		}
+	}
+	return 0;
+}
+
+/* --- What executed --- */
+
+static void read_chunk(const uint8_t *bytes, struct stream *to)
+{
+	const struct truthlog_chunk *head = (const void *)bytes;
+	uint64_t ip = 0;
+
+	for (size_t at = sizeof(*head); at < head->used;) {
+		if (bytes[at] != 0) {
+			ip += bytes[at++];
+		} else {
+			memcpy(&ip, bytes + at + 1, 8);
+			at += TRUTHLOG_ITEM;
+		}
+		append(to, ip);
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct truthlog_chunk *x = *(const void *const *)a, *y = *(const void *const *)b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Appends file FILE of CPU. 0; -ENOENT: there is none. */
+static int read_truth(const char *dir, uint32_t cpu, unsigned int file, struct stream *to)
+{
+	const size_t size = (size_t)TRUTHLOG_CHUNK * TRUTHLOG_CHUNKS;
+	const uint8_t *chunks[TRUTHLOG_CHUNKS], *bytes;
+	char path[4096];
+	size_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/cpu%" PRIu32 ".%u", dir, cpu, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes == MAP_FAILED)
+		return -errno;
+	for (size_t i = 0; i < TRUTHLOG_CHUNKS; i++) {
+		const struct truthlog_chunk *head = (const void *)(bytes + i * TRUTHLOG_CHUNK);
+
+		if (head->magic == TRUTHLOG_MAGIC && head->used <= TRUTHLOG_CHUNK)
+			chunks[n++] = bytes + i * TRUTHLOG_CHUNK;
+	}
+	qsort(chunks, n, sizeof(*chunks), by_number);
+	for (size_t i = 0; i < n; i++)
+		read_chunk(chunks[i], to);
+	munmap((void *)bytes, size);
+	return 0;
+}
+
+/* --- The comparison, from the end to the beginning --- */
+
+static bool is_address(uint64_t v)
+{
+	return v < BOUNDARY || v > GAP_LAST;
+}
+
+/* How many instructions, N at most, that end the first AT entries of D also end the first POS of T.
+ * Attempts do not count. *RET_END: all of D, up to a gap or its beginning, is among them. */
+static size_t equal_back(const struct stream *d, size_t at, const struct stream *t, size_t pos,
+			 size_t n, bool *ret_end)
+{
+	bool boundary = false;
+	size_t equal = 0;
+
+	*ret_end = false;
+	while (equal < n && pos > 1) {
+		uint64_t v = at > 0 ? d->v[at - 1] : GAP;
+
+		if (v >= GAP && v <= GAP_LAST) {
+			*ret_end = true;
+			return equal;
+		}
+		if (!is_address(v)) {
+			boundary = true;
+			at--;
+		} else if (t->v[pos - 1] == v) {
+			boundary = false;
+			at--;
+			pos--;
+			equal++;
+		} else if (boundary || (pos < t->n && t->v[pos - 1] == t->v[pos])) {
+			pos--;
+			boundary = false;
+		} else {
+			return equal;
+		}
+	}
+	return equal;
+}
+
+static void differs(struct cpu *c, size_t at, size_t pos)
+{
+	const struct stream *d = &c->decoded, *t = &c->truth;
+
+	if (c->differences++ >= MAX_SAID)
+		return;
+	fprintf(stderr, "CPU %" PRIu32 ", instruction %zu of %zu (log %zu of %zu):\n  decoded",
+		c->number, at, d->n, pos, t->n);
+	for (size_t i = at > 6 ? at - 6 : 0; i < d->n && i < at + 3; i++)
+		fprintf(stderr, "%s%" PRIx64, i + 1 == at ? " *" : " ", d->v[i]);
+	fputs("\n  executed", stderr);
+	for (size_t i = pos > 6 ? pos - 6 : 0; i < t->n && i < pos + 3; i++)
+		fprintf(stderr, "%s%" PRIx64, i + 1 == pos ? " *" : " ", t->v[i]);
+	fputc('\n', stderr);
+}
+
+/* The place in T, at or before POS, where D goes on before a gap. */
+static size_t find_again(struct cpu *c, size_t at, size_t pos)
+{
+	bool end;
+
+	for (size_t p = pos; p > 0; p--)
+		if (equal_back(&c->decoded, at, &c->truth, p, KEY, &end) == KEY || end)
+			return p;
+	return 0;
+}
+
+/* Compares D, whose end is before the first POS entries of T. */
+static void compare_back(struct cpu *c, size_t pos)
+{
+	const struct stream *d = &c->decoded, *t = &c->truth;
+	bool boundary = true;
+
+	for (size_t at = d->n; at > 0;) {
+		uint64_t v = d->v[at - 1];
+
+		if (v >= GAP && v <= GAP_LAST) {
+			size_t p = find_again(c, at - 1, pos);
+
+			c->missing += pos - p;
+			c->gaps[v - GAP] += pos - p;
+			pos = p;
+			boundary = true;
+			at--;
+		} else if (!is_address(v)) {
+			boundary = true;
+			at--;
+		} else if (pos > 0 && t->v[pos - 1] == v) {
+			c->equal++;
+			at--;
+			pos--;
+			boundary = false;
+		} else if (pos > 1 && boundary) {
+			c->attempts++;
+			pos--;
+			boundary = false;
+		} else if (pos > 1 && pos < t->n && t->v[pos - 1] == t->v[pos]) {
+			c->restarts++;
+			pos--;
+		} else if (pos == 0) {
+			differs(c, at, pos);
+			return;
+		} else {
+			size_t p = find_again(c, at, pos);
+
+			differs(c, at, pos);
+			c->missing += pos - p;
+			if (p == 0)
+				return;
+			pos = p;
+		}
+	}
+}
+
+/* The stop of the snapshot ends the file before whose end most is equal: all stops end alike, in
+ * the kernel's own code that stops tracing. Returns its number, or -1. */
+static int find_stop(const struct cpu *c, const char *dir)
+{
+	size_t most = 0;
+	int best = -1;
+
+	for (unsigned int i = 0;; i++) {
+		struct stream t = {0};
+		size_t equal;
+		bool end;
+
+		if (read_truth(dir, c->number, i, &t) < 0)
+			return best;
+		equal = equal_back(&c->decoded, c->decoded.n, &t, t.n, MOST, &end);
+		if (equal >= most && equal > 0) {
+			most = equal;
+			best = (int)i;
+		}
+		free(t.v);
+	}
+}
+
+static void compare_cpu(struct cpu *c, const char *dir)
+{
+	int stop;
+
+	for (size_t i = 0; i < c->decoded.n; i++)
+		c->instructions += is_address(c->decoded.v[i]);
+	if (c->instructions == 0)
+		return;
+	stop = find_stop(c, dir);
+	/* The trace may begin before the last start. */
+	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
+		read_truth(dir, c->number, (unsigned int)i, &c->truth);
+	if (stop >= 0) {
+		compare_back(c, c->truth.n);
+		return;
+	}
+	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);
+	c->differences++;
+}
+
+static void report(const struct cpu *c)
+{
+	printf("CPU %" PRIu32 ": %" PRIu64 " instructions, %" PRIu64 " equal, %" PRIu64
+	       " not claimed, %" PRIu64 " begun only, %" PRIu64 " restarted, %" PRIu64
+	       " differences",
+	       c->number, c->instructions, c->equal, c->missing, c->attempts, c->restarts,
+	       c->differences);
+	for (size_t i = 0; i < ARRAY_SIZE(c->gaps); i++)
+		if (c->gaps[i] > 0)
+			printf(", %" PRIu64 " in %s", c->gaps[i], fault_name((enum fault)i));
+	putchar('\n');
+}
+
+static int compare(const struct bundle *b, const char *dir)
+{
+	const struct manifest *m = bundle_manifest(b);
+	struct cpu *cpus = calloc(m->n_cpus + 1, sizeof(*cpus));
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = cpus};
+	struct replay *replay;
+	uint64_t differences = 0, instructions = 0;
+	int r = cpus ? replay_new(b, NULL, &replay) : -ENOMEM;
+
+	if (r == 0)
+		r = replay_all(replay, &consumer);
+	for (size_t i = 0; i < m->n_cpus && r == 0; i++) {
+		cpus[i].number = m->cpus[i].cpu;
+		compare_cpu(&cpus[i], dir);
+		report(&cpus[i]);
+		differences += cpus[i].differences;
+		instructions += cpus[i].instructions;
+	}
+	if (r == 0 && instructions == 0)
+		fprintf(stderr, "nothing was decoded\n");
+	return r < 0 ? r : differences > 0 || instructions == 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct bundle *b = NULL;
+	int fd = argc == 3 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
+
+	if (fd < 0 || bundle_open(fd, &b) != 0) {
+		fprintf(stderr, "usage: compare BUNDLE TRUTH-DIRECTORY\n");
+		return 2;
+	}
+	r = compare(b, argv[2]);
+	if (r < 0)
+		fprintf(stderr, "%s\n", strerror(-r));
+	bundle_free(b);
+	close(fd);
+	return r < 0 ? 2 : r;
+}

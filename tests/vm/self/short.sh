@@ -1,0 +1,12 @@
+#!/bin/bash
+# Prints the result of one self-traced machine as TAP.
+out=$(bash "$PTSNAP_SRCDIR/tests/vm/selftrace" --aux-size=2M 2>&1)
+status=$?
+if [ $status = 77 ]; then
+	echo "1..0 # SKIP ${out##*$'\n'}"
+	exit 0
+fi
+echo 1..1
+echo "$out" | sed 's/^/# /'
+[ $status = 0 ] && echo "ok 1 - user and kernel code is what executed" ||
+	echo "not ok 1 - user and kernel code is what executed"

@@ -1,0 +1,195 @@
+/*
+ * A TCG plugin of QEMU's system emulator that logs each instruction of traced CPUs (truthlog.h).
+ * Argument: dir=DIRECTORY. Knows of the software PMU only how tracing starts and stops: the NOPs of
+ * bell.h, and the operation in the struct bell, which lies in the RAM file, ram=PATH.
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/emu/plugin/qemu_api.h"
+#include "capture/emu/system/bell.h"
+#include "capture/emu/system/vm.h"
+#include "tests/vm/self/truthlog.h"
+
+#define MAX_CPUS 64u
+#define SIZE	 ((size_t)TRUTHLOG_CHUNK * TRUTHLOG_CHUNKS)
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+struct instruction {
+	uint64_t ip;
+	bool repeated; /* REP with a string instruction */
+};
+
+struct cpu {
+	bool on;
+	bool os, user; /* IA32_RTIT_CTL.OS and .User */
+	unsigned int files;
+	uint8_t *file; /* mapped */
+	uint8_t *chunk;
+	uint64_t chunks, used, last; /* last: address that the next step counts from */
+	uint64_t previous;	     /* instruction */
+};
+
+static struct cpu cpus[MAX_CPUS];
+static const char *dir, *ram;
+
+static void next_chunk(struct cpu *c)
+{
+	struct truthlog_chunk *head;
+
+	c->chunk = c->file + c->chunks % TRUTHLOG_CHUNKS * TRUTHLOG_CHUNK;
+	head = (struct truthlog_chunk *)c->chunk;
+	*head = (struct truthlog_chunk){TRUTHLOG_MAGIC, c->chunks++, sizeof(*head)};
+	c->used = sizeof(*head);
+	c->last = 0;
+}
+
+static void put(struct cpu *c, uint64_t ip)
+{
+	uint64_t step = ip - c->last;
+
+	if (c->used + TRUTHLOG_ITEM > TRUTHLOG_CHUNK)
+		next_chunk(c);
+	if (c->last != 0 && step >= 1 && step <= 15) {
+		c->chunk[c->used++] = (uint8_t)step;
+	} else {
+		c->chunk[c->used] = 0;
+		memcpy(c->chunk + c->used + 1, &ip, 8);
+		c->used += TRUTHLOG_ITEM;
+	}
+	c->previous = c->last = ip;
+	((struct truthlog_chunk *)c->chunk)->used = c->used;
+}
+
+static void on_instruction(unsigned int vcpu, void *userdata)
+{
+	const struct instruction *i = userdata;
+	struct cpu *c = &cpus[vcpu];
+
+	if (c->on && (i->ip >> 63 ? c->os : c->user) && !(i->repeated && c->previous == i->ip))
+		put(c, i->ip);
+}
+
+static void end_file(struct cpu *c)
+{
+	if (c->file)
+		munmap(c->file, SIZE);
+	c->file = NULL;
+	c->on = false;
+}
+
+static bool begin_file(struct cpu *c, unsigned int vcpu)
+{
+	char path[4096];
+	int fd;
+
+	end_file(c);
+	snprintf(path, sizeof(path), "%s/cpu%u.%u", dir, vcpu, c->files++);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, (off_t)SIZE) != 0)
+		return false;
+	c->file = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (c->file == MAP_FAILED) {
+		c->file = NULL;
+		return false;
+	}
+	c->chunks = 0;
+	c->previous = 0;
+	next_chunk(c);
+	return true;
+}
+
+/* The first instruction of a block is the bell's NOP. Runs in front of it. */
+static void on_bell(unsigned int vcpu, void *userdata)
+{
+	struct cpu *c = &cpus[vcpu];
+	const struct bell *bell;
+
+	(void)userdata;
+	bell = vm_map_ram(ram) == 0 ? vm_ram(vm_rdi(vcpu), sizeof(*bell)) : NULL;
+	if (bell && bell->op == BELL_START) {
+		c->on = begin_file(c, vcpu);
+		c->os = bell->ctl & 4;
+		c->user = bell->ctl & 8;
+	} else if (bell && bell->op == BELL_STOP) {
+		end_file(c);
+	}
+	if (!bell || (bell->op == BELL_START && !c->on))
+		fprintf(stderr, "truth: no bell, or no file\n");
+}
+
+static bool is_bell(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t nop[BELL_SIZE] = {0x0f, 0x1f, 0x84, 0x00, 0x62, 0x65, 0x6c, 0x6c};
+
+	return size == BELL_SIZE && memcmp(bytes, nop, BELL_SIZE) == 0;
+}
+
+/* Prefixes, then MOVS, CMPS, STOS, LODS, SCAS, INS or OUTS. */
+static bool is_repeated(const uint8_t *bytes, size_t size)
+{
+	bool rep = false;
+	size_t i = 0;
+
+	for (; i < size; i++) {
+		if (bytes[i] == 0xf2 || bytes[i] == 0xf3)
+			rep = true;
+		else if (bytes[i] != 0x66 && bytes[i] != 0x67 && (bytes[i] & 0xf0) != 0x40)
+			break;
+	}
+	return rep && i + 1 == size &&
+	       ((bytes[i] >= 0xa4 && bytes[i] <= 0xa7) || (bytes[i] >= 0xaa && bytes[i] <= 0xaf) ||
+		(bytes[i] >= 0x6c && bytes[i] <= 0x6f));
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+
+	(void)id;
+	for (size_t k = 0; k < n; k++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, k);
+		const uint8_t *bytes = qemu_plugin_insn_data(insn);
+		size_t size = qemu_plugin_insn_size(insn);
+		struct instruction *i = malloc(sizeof(*i));
+
+		if (!i)
+			abort();
+		*i = (struct instruction){qemu_plugin_insn_vaddr(insn), is_repeated(bytes, size)};
+		if (k == 0 && is_bell(bytes, size))
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_bell, QEMU_PLUGIN_CB_NO_REGS,
+							     NULL);
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
+						       i);
+	}
+}
+
+static const char *argument(int argc, char **argv, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (int i = 0; i < argc; i++)
+		if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=')
+			return strdup(argv[i] + length + 1);
+	return NULL;
+}
+
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	dir = argument(argc, argv, "dir");
+	ram = argument(argc, argv, "ram");
+	if (!dir || !ram || !info->system_emulation || vm_bind()) {
+		fprintf(stderr, "truth: dir=DIRECTORY,ram=FILE\n");
+		return -1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	return 0;
+}

@@ -1,0 +1,31 @@
+/*
+ * What each virtual CPU of a machine executed while it was traced, of user code, kernel code or
+ * both as the guest's kernel asked for: the log that the plugin truth.c writes, instruction by
+ * instruction, and that compare.c reads. It is a second source: it shares no code with the software
+ * PMU, which sees blocks, and knows neither branches nor packets.
+ *
+ * A file for each time that a CPU was traced, from the start to the stop: DIR/cpuN.M, M from 0. It
+ * has TRUTHLOG_CHUNKS chunks that are used again: chunk K of all that was written lies at position
+ * K modulo TRUTHLOG_CHUNKS. A chunk begins with struct truthlog_chunk; items follow, one byte or
+ * nine:
+ *
+ *   1 to 15    the address of this instruction, less that of the one before
+ *   0, u64     the address of this instruction
+ *
+ * The first item of a chunk has nine bytes. An instruction is in the log when it begins: one that
+ * faults is there, and once more when it is repeated. A repeated string instruction is there once.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define TRUTHLOG_MAGIC	0x3274757274737470ull
+#define TRUTHLOG_CHUNK	65536u
+#define TRUTHLOG_CHUNKS 8192u /* 512 MiB */
+#define TRUTHLOG_ITEM	9u    /* bytes of the largest item */
+
+struct truthlog_chunk {
+	uint64_t magic;
+	uint64_t number; /* of all chunks of the file */
+	uint64_t used;	 /* bytes, with this struct */
+};
