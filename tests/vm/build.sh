@@ -143,6 +143,9 @@ module() {
 check_tools
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
+# Tests that run side by side share the folder. The lock ends with this program.
+exec 9>"$cache.lock"
+flock 9
 tmp=$cache/tmp
 system
 module

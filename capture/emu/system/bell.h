@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: GPL-2.0 OR LGPL-2.1-or-later */
 /*
  * The bell: how a guest's kernel module tells the software PMU of its virtual machine to start and
  * stop tracing. Compiled into the plugin and into the module.
@@ -8,8 +7,7 @@
  * a struct bell. The plugin answers before the next instruction executes. On a machine without the
  * plugin, the NOP does nothing, and RESULT stays as it was.
  */
-#ifndef PTSNAP_BELL_H
-#define PTSNAP_BELL_H
+#pragma once
 
 #include <linux/types.h>
 
@@ -45,5 +43,3 @@ struct bell {
 	__u32 art_num, art_den; /* TSC = ART * num / den */
 	__u32 first;		/* START: the event starts for the first time */
 };
-
-#endif

@@ -105,6 +105,17 @@ static void read_chunk(const uint8_t *bytes, struct stream *to)
 	}
 }
 
+/* How many instructions a chunk has. */
+static size_t count_chunk(const uint8_t *bytes)
+{
+	const struct truthlog_chunk *head = (const void *)bytes;
+	size_t n = 0;
+
+	for (size_t at = sizeof(*head); at < head->used; n++)
+		at += bytes[at] != 0 ? 1 : TRUTHLOG_ITEM;
+	return n;
+}
+
 static int by_number(const void *a, const void *b)
 {
 	const struct truthlog_chunk *x = *(const void *const *)a, *y = *(const void *const *)b;
@@ -112,13 +123,15 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Appends file FILE of CPU. 0; -ENOENT: there is none. */
-static int read_truth(const char *dir, uint32_t cpu, unsigned int file, struct stream *to)
+/* Appends the last MAX instructions, or some more, of file FILE of CPU. 0; -ENOENT: there is no
+ * such file. */
+static int read_truth(const char *dir, uint32_t cpu, unsigned int file, size_t max,
+		      struct stream *to)
 {
 	const size_t size = (size_t)TRUTHLOG_CHUNK * TRUTHLOG_CHUNKS;
 	const uint8_t *chunks[TRUTHLOG_CHUNKS], *bytes;
 	char path[4096];
-	size_t n = 0;
+	size_t n = 0, first, some = 0;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/cpu%" PRIu32 ".%u", dir, cpu, file);
@@ -136,7 +149,9 @@ static int read_truth(const char *dir, uint32_t cpu, unsigned int file, struct s
 			chunks[n++] = bytes + i * TRUTHLOG_CHUNK;
 	}
 	qsort(chunks, n, sizeof(*chunks), by_number);
-	for (size_t i = 0; i < n; i++)
+	for (first = n; first > 0 && some < max; first--)
+		some += count_chunk(chunks[first - 1]);
+	for (size_t i = first; i < n; i++)
 		read_chunk(chunks[i], to);
 	munmap((void *)bytes, size);
 	return 0;
@@ -269,7 +284,7 @@ static int find_stop(const struct cpu *c, const char *dir)
 		size_t equal;
 		bool end;
 
-		if (read_truth(dir, c->number, i, &t) < 0)
+		if (read_truth(dir, c->number, i, MOST, &t) < 0)
 			return best;
 		equal = equal_back(&c->decoded, c->decoded.n, &t, t.n, MOST, &end);
 		if (equal >= most && equal > 0) {
@@ -291,7 +306,8 @@ static void compare_cpu(struct cpu *c, const char *dir)
 	stop = find_stop(c, dir);
 	/* The trace may begin before the last start. */
 	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
-		read_truth(dir, c->number, (unsigned int)i, &c->truth);
+		read_truth(dir, c->number, (unsigned int)i, c->instructions * 5 / 4 + MOST,
+			   &c->truth);
 	if (stop >= 0) {
 		compare_back(c, c->truth.n);
 		return;
@@ -313,27 +329,40 @@ static void report(const struct cpu *c)
 	putchar('\n');
 }
 
-static int compare(const struct bundle *b, const char *dir)
+/* Compares and prints each CPU. 0; 1: something differs. */
+static int compare_all(const struct manifest *m, struct cpu *cpus, const char *dir)
 {
-	const struct manifest *m = bundle_manifest(b);
-	struct cpu *cpus = calloc(m->n_cpus + 1, sizeof(*cpus));
-	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = cpus};
-	struct replay *replay;
 	uint64_t differences = 0, instructions = 0;
-	int r = cpus ? replay_new(b, NULL, &replay) : -ENOMEM;
 
-	if (r == 0)
-		r = replay_all(replay, &consumer);
-	for (size_t i = 0; i < m->n_cpus && r == 0; i++) {
+	for (size_t i = 0; i < m->n_cpus; i++) {
 		cpus[i].number = m->cpus[i].cpu;
 		compare_cpu(&cpus[i], dir);
 		report(&cpus[i]);
 		differences += cpus[i].differences;
 		instructions += cpus[i].instructions;
+		free(cpus[i].truth.v);
+		free(cpus[i].decoded.v);
 	}
-	if (r == 0 && instructions == 0)
+	if (instructions == 0)
 		fprintf(stderr, "nothing was decoded\n");
-	return r < 0 ? r : differences > 0 || instructions == 0;
+	return differences > 0 || instructions == 0;
+}
+
+static int compare(const struct bundle *b, const char *dir)
+{
+	const struct manifest *m = bundle_manifest(b);
+	struct cpu *cpus = calloc(m->n_cpus + 1, sizeof(*cpus));
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = cpus};
+	struct replay *replay = NULL;
+	int r = cpus ? replay_new(b, NULL, &replay) : -ENOMEM;
+
+	if (r == 0)
+		r = replay_all(replay, &consumer);
+	if (r == 0)
+		r = compare_all(m, cpus, dir);
+	replay_free(replay);
+	free(cpus);
+	return r;
 }
 
 int main(int argc, char **argv)
