@@ -8,15 +8,14 @@ import subprocess
 
 from measure import BUILD, Failed, run
 
-ROOMS = ("decoder", "decoder/worker", "sideband", "proto")
+ROOMS = ("decoder", "sideband", "proto")
 # Parts of a report: a file belongs to the first part whose pattern matches its name.
 PARTS = (
-    ("decode", r"decoder/(?!worker/)|sideband/image"),
-    ("who ran", r"worker/(replay|turns|whose|track|contexts|shift|scan|tscmap|window|walk)"),
-    ("steps in time", r"worker/(steps|ahead|segment|rounds)"),
-    ("stacks, counts", r"worker/(calls|tally|lanes|marks|gaps|functions|decode)"),
-    ("symbols", r"sideband/"),
-    ("JSON", r"worker/report|proto/json"),
+    ("decode", r"decoder/(?!worker/)"),
+    ("who ran", r"worker/(replay|turns)/"),
+    ("counts", r"worker/count/"),
+    ("report, JSON", r"worker/report/|proto/json"),
+    ("names", r"sideband/"),
 )
 OTHER = "other, libc, kernel"
 NAMES = [name for name, _ in PARTS] + [OTHER]
@@ -26,7 +25,7 @@ def files_of():
     """{function: set of the files that define it}."""
     found = collections.defaultdict(set)
     for room in ROOMS:
-        objects = glob.glob(f"{BUILD}/{room}/*.o")
+        objects = glob.glob(f"{BUILD}/{room}/**/*.o", recursive=True)
         for line in run(["nm", "-A", "--defined-only", *objects]).splitlines():
             m = re.match(r"(.*)\.o:[0-9a-f]+ [tT] (\S+)$", line)
             if m:
