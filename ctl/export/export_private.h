@@ -228,6 +228,7 @@ int spool_get(struct spool *s, struct spool_strand *strand, uint64_t *ret);
 /* Fields whose value is 0 are written, too. */
 void pb_number(struct bytes_out *m, uint32_t field, uint64_t v);
 void pb_text(struct bytes_out *m, uint32_t field, const char *text);
+void pb_double(struct bytes_out *m, uint32_t field, double v);
 /* A message within a message: pb_begin() returns what pb_end() needs. */
 size_t pb_begin(struct bytes_out *m, uint32_t field);
 void pb_end(struct bytes_out *m, size_t begun);

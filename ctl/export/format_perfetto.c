@@ -55,6 +55,7 @@
 #define EVENT_TRACK	 11u
 #define EVENT_NAME	 23u
 #define EVENT_COUNTER	 30u
+#define EVENT_DOUBLE	 44u /* a counter, too */
 #define TYPE_BEGIN	 1u
 #define TYPE_END	 2u
 #define TYPE_INSTANT	 3u
@@ -86,6 +87,7 @@ enum track_kind {
 	TRACK_GAPS,
 	TRACK_CPU_GAPS,
 	TRACK_CPU_COUNTER,
+	TRACK_THREAD_COUNTER,
 	TRACK_CPU,
 	TRACK_TRIGGER,
 	TRACK_OF_PROCESS
@@ -457,6 +459,23 @@ static int frequency(struct exporter *e, const struct callstream_item *i, bool m
 	return event_done(e, at);
 }
 
+/* The rate is of the thread up to this time. */
+static int rate(struct exporter *e, struct export_thread *t, const struct callstream_item *i)
+{
+	const uint64_t uuid = UUID(TRACK_THREAD_COUNTER, t->number);
+	int r = 0;
+	size_t at;
+
+	if (t->node == 0)
+		r = declare(e, uuid, UUID(TRACK_OF_THREAD, t->number), "instructions per cycle",
+			    true);
+	t->node = 1;
+	if (r < 0)
+		return r;
+	pb_double(event(e, i->time, TYPE_COUNTER, uuid, &at), EVENT_DOUBLE, (double)i->value / 100);
+	return event_done(e, at);
+}
+
 static int mark_track(struct exporter *e, const struct export_thread *t, uint32_t n, uint64_t *ret)
 {
 	char name[64];
@@ -483,6 +502,8 @@ static int mark(struct exporter *e, struct export_thread *t, const struct callst
 
 	if (strcmp(i->name, "frequency") == 0 || strcmp(i->name, "ratio") == 0)
 		return frequency(e, i, *i->name == 'f');
+	if (t && strcmp(i->name, "ipc") == 0)
+		return rate(e, t, i);
 	/* The head had it. */
 	if (!t && i->time == e->trigger && strcmp(i->name, "trigger") == 0)
 		return 0;

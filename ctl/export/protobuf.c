@@ -1,12 +1,14 @@
 /*
- * Writes messages in the encoding of protocol buffers: varints and length-delimited fields, which
- * is all that the formats here need (protobuf.dev, "Encoding").
+ * Writes messages in the encoding of protocol buffers: varints, doubles and length-delimited
+ * fields, which is all that the formats here need (protobuf.dev, "Encoding").
  */
 #include "ctl/export/export_private.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define VARINT	  0u
+#define FIXED64	  1u
 #define DELIMITED 2u
 /* A length is written behind what it measures is known, into these bytes: a varint may have bytes
  * more than it needs. */
@@ -33,6 +35,18 @@ void pb_number(struct bytes_out *m, uint32_t field, uint64_t v)
 {
 	put(m, field << 3 | VARINT);
 	put(m, v);
+}
+
+void pb_double(struct bytes_out *m, uint32_t field, double v)
+{
+	uint8_t bytes[sizeof(v)];
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(bits >> (8 * i));
+	put(m, field << 3 | FIXED64);
+	bytes_put_block(m, bytes, sizeof(bytes));
 }
 
 void pb_text(struct bytes_out *m, uint32_t field, const char *text)

@@ -169,3 +169,25 @@ count() {
 	timeout 60 "$CTL" view --no-suspects -o "$DIR/page.html" "$bundle"
 	[ "$(node "$DIR/suspects.mjs" "$DIR/page.html")" = null ]
 }
+
+@test "calls tell the instructions per cycle where the trace has cycles" {
+	sed 's/i < 20;/i < 20000;/' "$DIR/prog.c" >"$DIR/more.c"
+	(cd "$DIR" && cc -O1 -fno-optimize-sibling-calls -o more more.c)
+	record --pt=cyc,mtc,tsc -- "$DIR/more"
+	bundle=$(echo "$STATE"/*.ptsnap)
+	timeout 60 "$CTL" decode --view=calls "$bundle" >"$DIR/stream"
+	timeout 60 "$CTL" decode -o "$DIR/report" "$bundle"
+	grep -P '^M\t[1-9].*\tipc$' "$DIR/stream" >"$DIR/ipc"
+	[ "$(wc -l <"$DIR/ipc")" -gt 5 ]
+	# The report has the average of all of them.
+	average=$(awk -F'\t' '{ n += $5 } END { print n / NR / 100 }' "$DIR/ipc")
+	jq -e --argjson average "$average" '.threads | max_by(.instructions).instructionsPerCycle as $all |
+		$average > $all / 3 and $average < $all * 3' "$DIR/report"
+	timeout 60 "$CTL" export --format=perfetto -o "$DIR/perfetto" "$bundle"
+	grep -qa "instructions per cycle" "$DIR/perfetto"
+	# Without cycles nothing is claimed.
+	rm -rf "$STATE"
+	record -- "$DIR/prog"
+	timeout 60 "$CTL" decode --view=calls "$STATE"/*.ptsnap >"$DIR/stream"
+	[ "$(grep -cP '\tipc$' "$DIR/stream" || true)" -eq 0 ]
+}

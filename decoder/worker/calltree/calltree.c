@@ -12,6 +12,9 @@
 
 #include "decoder/packet/fault.h"
 
+/* Fewer instructions have no rate: each time is a few cycles off. */
+#define RATE_INSTRUCTIONS 100000u
+
 /* --- The table of threads --- */
 
 static uint32_t *find_slot(const struct calltree *c, const struct timeline_thread *thread)
@@ -443,6 +446,32 @@ static void write_edges(struct calltree *c, const struct replay_stretch *s)
 	calltree_edges_on(c, t);
 }
 
+/* Instructions for a cycle of the thread since the last such line, a hundredfold. CBR tells the
+ * speed of the core in units of the bus clock (SDM volume 3, 33.4.2.10), of which the TSC has
+ * max_nonturbo_ratio. Without CYCs, times are too coarse for cycles. */
+static void put_rate(struct calltree *c, const struct replay_stretch *s,
+		     const struct tally_counters *counters)
+{
+	const struct manifest *m = c->replay->manifest;
+	struct calltree_thread *t = thread_of(c);
+	const uint64_t insns = counters->insns - t->rate.insns,
+		       ticks = counters->ticks - t->rate.ticks;
+	const uint32_t ratio = c->ratios[s->cpu];
+	const bool same = ratio == t->rate.ratio;
+
+	if (m->pt_config == MANIFEST_ABSENT || !(m->pt_config & PT_CONFIG_CYC) ||
+	    m->max_nonturbo_ratio == 0 || ratio == 0)
+		return;
+	if (same && (insns < RATE_INSTRUCTIONS || ticks == 0))
+		return;
+	if (same)
+		calltree_put_mark(c, t, calltree_cpu(c, s->cpu), c->now.lo,
+				  (uint64_t)((double)insns * 100 * m->max_nonturbo_ratio /
+					     ((double)ticks * ratio)),
+				  "ipc");
+	t->rate = (struct calltree_rate){counters->insns, counters->ticks, ratio};
+}
+
 int calltree_stretch(struct calltree *c, const struct replay_stretch *s)
 {
 	struct tally_counters *counters = NULL;
@@ -469,6 +498,8 @@ int calltree_stretch(struct calltree *c, const struct replay_stretch *s)
 	c->now = when_of_item(c, s, &s->items[0]);
 	c->now_cpu = SIZE_MAX;
 	r = tally_stretch(c->tally, s);
+	if (r == 0)
+		put_rate(c, s, counters);
 	return r == 0 ? c->lines->error : r;
 }
 

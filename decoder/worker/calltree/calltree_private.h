@@ -45,6 +45,10 @@ struct calltree_thread {
 	uint32_t last_context;
 	uint32_t cpu; /* where it ran last */
 	struct calltree_gap gap;
+	struct calltree_rate {
+		uint64_t insns, ticks; /* of the thread, when it was taken last */
+		uint32_t ratio;	       /* of the core's clock to the bus, then */
+	} rate;
 };
 
 /* A thread gets or leaves a CPU. */
