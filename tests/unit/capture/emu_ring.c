@@ -122,6 +122,8 @@ static void say_ip(struct text *t, uint8_t byte)
 		say(t, "%s", name);
 		return;
 	}
+	if (byte >> 5 == PT_IPB_SEXT48)
+		ip = (uint64_t)((int64_t)(ip << 16) >> 16);
 	if (size < 6)
 		ip |= t->last_ip & ~((1ull << (8 * size)) - 1);
 	t->last_ip = ip;
@@ -144,6 +146,7 @@ static void say_extended(struct text *t)
 		t->last_ip = 0;
 		say(t, "OVF");
 		break;
+	case PT_EXT_PIP: say(t, "PIP(%" PRIx64 ")", take(t, 6) >> 1 << 5); break;
 	case PT_EXT_CBR: say(t, "CBR(%d)", (int)take(t, 2)); break;
 	case PT_EXT_TMA:
 		ctc = take(t, 2);
@@ -166,6 +169,11 @@ static void say_cyc(struct text *t, uint8_t byte)
 	say(t, "CYC(%" PRIu64 ")", v);
 }
 
+static void say_mode(struct text *t, uint64_t bits)
+{
+	say(t, bits == PT_MODE_EXEC_CSL ? "MODE" : bits == PT_MODE_EXEC_CSD ? "MODE32" : "MODE?");
+}
+
 static void say_packet(struct text *t)
 {
 	uint8_t byte = (uint8_t)take(t, 1);
@@ -177,7 +185,7 @@ static void say_packet(struct text *t)
 	else if (byte == PT_OPC_MTC)
 		say(t, "MTC(%d)", (int)take(t, 1));
 	else if (byte == PT_OPC_MODE)
-		say(t, take(t, 1) == 1 ? "MODE" : "MODE?");
+		say_mode(t, take(t, 1));
 	else if ((byte & 3) == PT_OPC_CYC)
 		say_cyc(t, byte);
 	else if ((byte & 1) == 0)

@@ -96,6 +96,7 @@ check_PROGRAMS += \
 	tests/unit/capture/emu/machine/test_emu_pmu \
 	tests/unit/capture/emu/machine/test_emu_sched \
 	tests/unit/capture/emu/plugin/test_retire \
+	tests/unit/capture/emu/system/test_system \
 	tests/unit/capture/emu/machine/test_encode
 TEST_EMU_RING = tests/unit/capture/emu_ring.c tests/unit/capture/emu_ring.h
 
@@ -113,6 +114,10 @@ tests_unit_capture_emu_machine_test_emu_pmu_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_emu_plugin_test_retire_SOURCES = tests/unit/capture/emu/plugin/test_retire.c $(TEST_EMU_RING) \
 	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/retire.c
 tests_unit_capture_emu_plugin_test_retire_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
+
+tests_unit_capture_emu_system_test_system_SOURCES = tests/unit/capture/emu/system/test_system.c $(TEST_EMU_RING) \
+	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/retire.c capture/emu/system/system.c
+tests_unit_capture_emu_system_test_system_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
 
 # exec under the emulator, with this host's kernel as the oracle.
 check_PROGRAMS += tests/unit/capture/emu/plugin/test_follow
