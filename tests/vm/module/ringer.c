@@ -7,7 +7,9 @@
 #include <asm/tsc.h>
 #include <linux/atomic.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 
 #include "bell.h"
 #include "ringer.h"
@@ -26,6 +28,18 @@ struct ringer *ringer_new(void)
 void ringer_free(struct ringer *r)
 {
 	kfree(r);
+}
+
+/* Where this CPU has the pointer to its current task (arch/x86/include/asm/current.h). */
+static u64 current_here(void)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	return (u64)this_cpu_ptr(&current_task);
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+	return (u64)this_cpu_ptr(&pcpu_hot.current_task);
+#else
+	return (u64)this_cpu_ptr(&current_task);
+#endif
 }
 
 static u32 ring(struct bell *b, enum bell_op op)
@@ -76,6 +90,8 @@ bool ringer_start(struct ringer *r, const struct ringer_buf *b, u64 ctl, u64 off
 		.art_num = RINGER_ART_NUM,
 		.art_den = RINGER_ART_DEN,
 		.first = first,
+		.current_task = current_here(),
+		.tid_offset = offsetof(struct task_struct, pid),
 	};
 	return ring(&r->bell, BELL_START) == BELL_OK;
 }

@@ -36,9 +36,17 @@
 /* Differences that are printed. */
 #define MAX_SAID 5u
 
+/* The user code from entry number AT on is of thread TID. */
+struct mark {
+	size_t at;
+	uint32_t tid; /* 0: the decoder does not know */
+};
+
 struct stream {
 	uint64_t *v;
 	size_t n, capacity;
+	struct mark *marks;
+	size_t n_marks, marks_capacity;
 };
 
 struct cpu {
@@ -46,13 +54,30 @@ struct cpu {
 	uint32_t number;
 	uint64_t instructions, equal, missing, attempts, restarts, differences;
 	uint64_t gaps[256];
+	uint32_t *match; /* of each decoded entry: its number in the log, and 1 more; 0: none */
+	uint64_t stretches, wrong, unknown, unknown_insns;
 };
+
+static void stream_done(struct stream *s)
+{
+	free(s->v);
+	free(s->marks);
+}
 
 static void append(struct stream *s, uint64_t v)
 {
 	if (ARRAY_RESERVE(s->v, s->capacity, s->n + 1) < 0)
 		abort();
 	s->v[s->n++] = v;
+}
+
+static void append_mark(struct stream *s, uint32_t tid)
+{
+	if (s->n_marks > 0 && s->marks[s->n_marks - 1].tid == tid)
+		return;
+	if (ARRAY_RESERVE(s->marks, s->marks_capacity, s->n_marks + 1) < 0)
+		abort();
+	s->marks[s->n_marks++] = (struct mark){s->n, tid};
 }
 
 /* --- What the decoder claims --- */
@@ -67,6 +92,7 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 {
 	struct stream *to = &((struct cpu *)userdata)[s->cpu].decoded;
 
+	append_mark(to, s->thread ? s->thread->tid : 0);
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
@@ -101,7 +127,10 @@ static void read_chunk(const uint8_t *bytes, struct stream *to)
 			memcpy(&ip, bytes + at + 1, 8);
 			at += TRUTHLOG_ITEM;
 		}
-		append(to, ip);
+		if (TRUTHLOG_IS_THREAD(ip))
+			append_mark(to, (uint32_t)ip);
+		else
+			append(to, ip);
 	}
 }
 
@@ -247,6 +276,7 @@ static void compare_back(struct cpu *c, size_t pos)
 			at--;
 		} else if (pos > 0 && t->v[pos - 1] == v) {
 			c->equal++;
+			c->match[at - 1] = (uint32_t)pos;
 			at--;
 			pos--;
 			boundary = false;
@@ -272,6 +302,47 @@ static void compare_back(struct cpu *c, size_t pos)
 	}
 }
 
+/* --- Threads, from the beginning to the end --- */
+
+/* The tid of S at entry AT; *MARK goes on. */
+static uint32_t tid_at(const struct stream *s, size_t at, size_t *mark)
+{
+	while (*mark + 1 < s->n_marks && s->marks[*mark + 1].at <= at)
+		++*mark;
+	return s->n_marks > 0 && s->marks[*mark].at <= at ? s->marks[*mark].tid : 0;
+}
+
+/* Compares the thread of each user instruction that is equal. A stretch: user code without a
+ * boundary in it. */
+static void compare_threads(struct cpu *c)
+{
+	const struct stream *d = &c->decoded, *t = &c->truth;
+	size_t dmark = 0, tmark = 0;
+	bool begins = true;
+
+	for (size_t i = 0; i < d->n; i++) {
+		uint32_t claimed, real;
+
+		if (!is_address(d->v[i]))
+			begins = true;
+		if (!is_address(d->v[i]) || d->v[i] >> 63 || c->match[i] == 0)
+			continue;
+		claimed = tid_at(d, i, &dmark);
+		real = tid_at(t, c->match[i] - 1u, &tmark);
+		if (real == 0)
+			continue;
+		c->stretches += begins;
+		c->unknown += begins && claimed == 0;
+		c->unknown_insns += claimed == 0;
+		if (claimed != 0 && claimed != real && c->wrong++ < MAX_SAID)
+			fprintf(stderr,
+				"CPU %" PRIu32 ": %" PRIx64 " is of thread %" PRIu32
+				", decoded as of %" PRIu32 "\n",
+				c->number, d->v[i], real, claimed);
+		begins = false;
+	}
+}
+
 /* The stop of the snapshot ends the file before whose end most is equal: all stops end alike, in
  * the kernel's own code that stops tracing. Returns its number, or -1. */
 static int find_stop(const struct cpu *c, const char *dir)
@@ -291,7 +362,7 @@ static int find_stop(const struct cpu *c, const char *dir)
 			most = equal;
 			best = (int)i;
 		}
-		free(t.v);
+		stream_done(&t);
 	}
 }
 
@@ -308,8 +379,12 @@ static void compare_cpu(struct cpu *c, const char *dir)
 	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
 		read_truth(dir, c->number, (unsigned int)i, c->instructions * 5 / 4 + MOST,
 			   &c->truth);
+	c->match = calloc(c->decoded.n, sizeof(*c->match));
+	if (!c->match)
+		abort();
 	if (stop >= 0) {
 		compare_back(c, c->truth.n);
+		compare_threads(c);
 		return;
 	}
 	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);
@@ -326,6 +401,11 @@ static void report(const struct cpu *c)
 	for (size_t i = 0; i < ARRAY_SIZE(c->gaps); i++)
 		if (c->gaps[i] > 0)
 			printf(", %" PRIu64 " in %s", c->gaps[i], fault_name((enum fault)i));
+	if (c->stretches > 0)
+		printf("; %" PRIu64 " stretches of user code, %" PRIu64
+		       " instructions in a wrong thread, "
+		       "%" PRIu64 " stretches with %" PRIu64 " instructions without a thread",
+		       c->stretches, c->wrong, c->unknown, c->unknown_insns);
 	putchar('\n');
 }
 
@@ -338,10 +418,11 @@ static int compare_all(const struct manifest *m, struct cpu *cpus, const char *d
 		cpus[i].number = m->cpus[i].cpu;
 		compare_cpu(&cpus[i], dir);
 		report(&cpus[i]);
-		differences += cpus[i].differences;
+		differences += cpus[i].differences + cpus[i].wrong;
 		instructions += cpus[i].instructions;
-		free(cpus[i].truth.v);
-		free(cpus[i].decoded.v);
+		stream_done(&cpus[i].truth);
+		stream_done(&cpus[i].decoded);
+		free(cpus[i].match);
 	}
 	if (instructions == 0)
 		fprintf(stderr, "nothing was decoded\n");

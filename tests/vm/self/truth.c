@@ -30,6 +30,9 @@ struct instruction {
 struct cpu {
 	bool on;
 	bool os, user; /* IA32_RTIT_CTL.OS and .User */
+	bool kernel;   /* the last instruction was the kernel's */
+	uint64_t current_task;
+	uint32_t tid_offset;
 	unsigned int files;
 	uint8_t *file; /* mapped */
 	uint8_t *chunk;
@@ -68,12 +71,32 @@ static void put(struct cpu *c, uint64_t ip)
 	((struct truthlog_chunk *)c->chunk)->used = c->used;
 }
 
+/* Which thread the kernel returned to. */
+static void put_thread(struct cpu *c, unsigned int vcpu)
+{
+	uint64_t task;
+	uint32_t tid;
+
+	if (!vm_read(vcpu, c->current_task, &task, sizeof(task)) ||
+	    !vm_read(vcpu, task + c->tid_offset, &tid, sizeof(tid)))
+		return;
+	put(c, TRUTHLOG_THREAD | tid);
+	c->last = 0;
+}
+
 static void on_instruction(unsigned int vcpu, void *userdata)
 {
 	const struct instruction *i = userdata;
 	struct cpu *c = &cpus[vcpu];
 
-	if (c->on && (i->ip >> 63 ? c->os : c->user) && !(i->repeated && c->previous == i->ip))
+	const bool kernel = i->ip >> 63;
+
+	if (!c->on)
+		return;
+	if (c->kernel && !kernel && c->user)
+		put_thread(c, vcpu);
+	c->kernel = kernel;
+	if ((kernel ? c->os : c->user) && !(i->repeated && c->previous == i->ip))
 		put(c, i->ip);
 }
 
@@ -119,6 +142,9 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->on = begin_file(c, vcpu);
 		c->os = bell->ctl & 4;
 		c->user = bell->ctl & 8;
+		c->kernel = true;
+		c->current_task = bell->current_task;
+		c->tid_offset = bell->tid_offset;
 	} else if (bell && bell->op == BELL_STOP) {
 		end_file(c);
 	}

@@ -10,7 +10,8 @@
  * nine:
  *
  *   1 to 15    the address of this instruction, less that of the one before
- *   0, u64     the address of this instruction
+ *   0, u64     the address of this instruction; or TRUTHLOG_THREAD and a thread's ID: the user code
+ *              from here on is this thread's
  *
  * The first item of a chunk has nine bytes. An instruction is in the log when it begins: one that
  * faults is there, and once more when it is repeated. A repeated string instruction is there once.
@@ -23,6 +24,10 @@
 #define TRUTHLOG_CHUNK	65536u
 #define TRUTHLOG_CHUNKS 8192u /* 512 MiB */
 #define TRUTHLOG_ITEM	9u    /* bytes of the largest item */
+
+/* No instruction has such an address. */
+#define TRUTHLOG_THREAD	      0x8001000000000000ull
+#define TRUTHLOG_IS_THREAD(v) ((v) >> 48 == 0x8001)
 
 struct truthlog_chunk {
 	uint64_t magic;
