@@ -3,7 +3,8 @@ LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
 	tests/vm/module/Kbuild tests/vm/module/pmu.c \
 	tests/vm/module/ringer.c tests/vm/module/ringer.h \
-	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/short.sh tests/vm/self/workload.sh \
+	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh tests/vm/self/short.sh \
+	tests/vm/self/workload.sh \
 	tests/vm/guest/vm.target tests/vm/guest/vm.service \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
@@ -42,6 +43,10 @@ tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h 
 	capture/emu/system/vm.c capture/emu/system/vm.h
 tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/truthlog.h
 tests_vm_self_compare_LDADD = $(WORKER_LIBS)
+
+.PHONY: check-selftrace
+check-selftrace: all
+	PTSNAP_BUILDDIR='$(abs_top_builddir)' bash $(srcdir)/tests/vm/self/matrix.sh $(SELFTRACE)
 
 clean-local: clean-vm-cache
 .PHONY: clean-vm-cache

@@ -12,7 +12,9 @@
 #include "proto/perf/perfrecord.h"
 #include "sideband/kernel/kernel_file.h"
 
-#define MAX_NAME 64
+#define MAX_NAME   64
+#define INT3	   0xcc
+#define FREE_BYTES 8u /* so many INT3s in a row are free memory */
 
 /* The functions in which a thread switch changes the stack, the first one that exists: the second
  * is for older kernels, arch/x86/entry/entry_64.S and arch/x86/kernel/process_64.c. */
@@ -151,6 +153,24 @@ static int add_files(struct replay *r)
 
 /* --- Text from memory, names and records --- */
 
+/* Where BPF programs lie, the kernel fills what is free with INT3 (arch/x86/net/bpf_jit_comp.c,
+ * jit_fill_hole and bpf_arch_text_invalidate). Programs of seccomp and of socket filters have no
+ * records: where such a program ran and was freed, nothing but the INT3s tells. */
+static int mask_free(struct replay *r, const struct kernel_piece *piece)
+{
+	const uint8_t *bytes = image_need(r->images, piece->image, piece->offset, piece->size);
+	int result = 0;
+
+	for (uint64_t i = 0, n; bytes && i < piece->size && result == 0; i += n) {
+		n = 1;
+		while (bytes[i] == INT3 && i + n < piece->size && bytes[i + n] == INT3)
+			n++;
+		if (n >= FREE_BYTES)
+			result = kernel_add_masked(r->kernel, piece->address + i, n);
+	}
+	return result;
+}
+
 static int add_image(struct replay *r, size_t i)
 {
 	const struct manifest_image *m = &r->manifest->images[i];
@@ -158,12 +178,16 @@ static int add_image(struct replay *r, size_t i)
 				     .size = m->file_size,
 				     .read_ns = m->read_ns,
 				     .image = (uint32_t)i};
+	int result;
 
 	if (!is_kind(m->kind, MANIFEST_IMAGE_KERNEL) || m->address == MANIFEST_ABSENT)
 		return 0;
 	if (piece.size == MANIFEST_ABSENT)
 		piece.size = m->offset + m->size;
-	return kernel_add_piece(r->kernel, &piece);
+	result = kernel_add_piece(r->kernel, &piece);
+	if (result == 0 && m->path && strcmp(m->path, "[bpf]") == 0 && !m->missing)
+		result = mask_free(r, &piece);
+	return result;
 }
 
 static int add_symbols(struct replay *r)

@@ -24,6 +24,7 @@
 #define DATA	0xffffffff82000000u
 #define MOVED	0xffffffff91000000u
 #define MODULE	0xffffffffc0201000u
+#define BPF	0xffffffffc0000000u
 #define TEXT	0x200u
 #define PATCHED 0x10u /* a jump label's two bytes */
 #define NOTE	"\4\0\0\0\4\0\0\0\3\0\0\0GNU\0ABCD"
@@ -106,6 +107,25 @@ static void add_image(struct manifest *m, const char *path, size_t size)
 	image->build_id = strcmp(path, "[kernel]") == 0 ? strdup("41424344") : NULL;
 }
 
+/* Memory of BPF programs: one with seven INT3s in it, then free bytes, then another one. */
+static void add_bpf(struct manifest *m, struct bundle_writer *w)
+{
+	struct manifest_image *image = manifest_add_image(m);
+	uint8_t bytes[64];
+
+	assert_non_null(image);
+	memset(bytes, 0x90, sizeof(bytes));
+	memset(bytes + 4, 0xcc, 7);
+	memset(bytes + 24, 0xcc, 20);
+	image->path = strdup("[bpf]");
+	image->kind = strdup(MANIFEST_IMAGE_KERNEL);
+	image->pid = MANIFEST_ANY;
+	image->address = BPF;
+	image->read_ns = 100;
+	image->size = image->file_size = sizeof(bytes);
+	bundle_write_member(w, "images/2", bytes, sizeof(bytes));
+}
+
 static void add_text(struct manifest *m, struct bundle_writer *w, const char *kind,
 		     const char *bytes)
 {
@@ -154,6 +174,7 @@ static struct bundle *make(uint64_t ip, const char *note)
 	bundle_write_member(&w, "images/0", kernel.bytes, kernel.size);
 	add_image(&m, "[virtio]", module.size);
 	bundle_write_member(&w, "images/1", module.bytes, module.size);
+	add_bpf(&m, &w);
 	add_text(&m, &w, MANIFEST_TEXT_KALLSYMS, symbols);
 	add_text(&m, &w, MANIFEST_TEXT_KERNEL_SECTIONS, sections);
 	assert_int_equal(bundle_write_end(&w, &m), 0);
@@ -188,6 +209,22 @@ static void replay_kernel_code_of_files_ends_where_it_is_patched(void **state)
 	assert_int_equal(replay_kernel_code(r, MOVED + PATCHED, 0, &code), FAULT_KERNEL_TEXT);
 	assert_int_equal(replay_kernel_code(r, MOVED + PATCHED + 1, 0, &code), FAULT_KERNEL_TEXT);
 	assert_int_not_equal(replay_kernel_code(r, MOVED + TEXT, 0, &code), 0);
+	replay_free(r);
+	bundle_free(bundle);
+}
+
+static void replay_kernel_code_of_freed_bpf_programs_is_unknown(void **state)
+{
+	struct bundle *bundle = make(MOVED, NOTE);
+	struct replay *r = NULL;
+	struct flow_code code;
+
+	(void)state;
+	assert_int_equal(replay_new(bundle, NULL, &r), 0);
+	expect_code(r, BPF + 5, BPF, BPF + 24);
+	assert_int_equal(replay_kernel_code(r, BPF + 24, 0, &code), FAULT_KERNEL_TEXT);
+	assert_int_equal(replay_kernel_code(r, BPF + 43, 0, &code), FAULT_KERNEL_TEXT);
+	expect_code(r, BPF + 44, BPF + 44, BPF + 64);
 	replay_free(r);
 	bundle_free(bundle);
 }
@@ -254,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replay_kernel_code_of_files_ends_where_it_is_patched),
+		cmocka_unit_test(replay_kernel_code_of_freed_bpf_programs_is_unknown),
 		cmocka_unit_test(replay_is_kernel_of_firmware_is_true),
 		cmocka_unit_test(decode_run_through_a_patched_place_is_a_gap),
 		cmocka_unit_test(decode_run_with_the_kernel_of_another_build_is_a_gap),

@@ -1,0 +1,55 @@
+#!/bin/bash
+# matrix.sh [NAME...]: the long form of the self-traced machine, for `make check-selftrace`: boots a
+# machine for each line of the list below, or only for the lines with these names, and prints a table.
+# Needs some minutes a line. Status 1: a line failed.
+set -u
+src=$(cd "$(dirname "$0")/.." && pwd)
+build=${PTSNAP_BUILDDIR:?}
+status=0
+
+# NAME OPTIONS: of selftrace.
+list() {
+	cat <<-END
+		user --trace=user --aux-size=8M
+		kernel --trace=kernel
+		both --trace=both
+		both-cyc --trace=both --pt=cyc,mtc,tsc
+		both-noretcomp --trace=both --pt=noretcomp,mtc,tsc
+		user-tsc --trace=user --pt=tsc
+		kaslr --trace=both --kernel=mitigations=off
+		mitigations --trace=both --kernel=nokaslr
+		one-cpu --trace=both --cpus=1
+		four-cpus --trace=both --cpus=4
+		broadwell --trace=both --cpu-model=broadwell
+		icelake --trace=user --cpu-model=icelake
+		sapphirerapids --trace=both --cpu-model=sapphirerapids
+		alderlake --trace=user --cpu-model=alderlake
+		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare
+		rare-kernel --trace=kernel --file=$build/tests/support/guest_rare -- ./guest_rare
+		rare-both --trace=both --aux-size=8M --file=$build/tests/support/guest_rare -- ./guest_rare
+		patched --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6~7~8;do~echo~function>current_tracer;ls~/>/dev/null;echo~nop>current_tracer;done'
+		kprobes --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6;do~echo~p:x~do_sys_openat2>kprobe_events;echo~1>events/kprobes/enable;ls~/>/dev/null;echo~0>events/kprobes/enable;echo>kprobe_events;done'
+		units --trace=both --aux-size=8M -- sh -c 'for~i~in~1~2~3~4~5~6~7~8;do~systemd-run~-q~--wait~-p~DynamicUser=yes~-p~PrivateTmp=yes~true;done'
+	END
+}
+
+one() { # NAME OPTION...
+	local name=$1 out t0=$SECONDS r
+	shift
+	out=$(bash "$src/selftrace" "${@//\~/ }" 2>&1)
+	r=$?
+	[ $r = 77 ] && { echo "$name: cannot be run here: ${out##*$'\n'}"; return; }
+	[ $r = 0 ] || status=1
+	printf '%s: %s, %s s\n' "$name" "$([ $r = 0 ] && echo equal || echo "NOT EQUAL")" $((SECONDS - t0))
+	if [ $r = 0 ]; then
+		echo "$out" | grep '^CPU' | sed 's/^/  /'
+	else
+		echo "$out" | tail -n 30 | sed 's/^/  /'
+	fi
+}
+
+while read -r name options; do
+	[ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+	eval "one $name $options" </dev/null
+done < <(list)
+exit $status
