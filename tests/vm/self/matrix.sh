@@ -13,8 +13,8 @@ list() {
 		user --trace=user --aux-size=8M
 		kernel --trace=kernel
 		both --trace=both
-		both-cyc --trace=both --pt=cyc,mtc,tsc
-		both-noretcomp --trace=both --pt=noretcomp,mtc,tsc
+		both-cyc --trace=both --pt=cyc,mtc,tsc,mtc_period=6
+		both-noretcomp --trace=both --pt=noretcomp,mtc,tsc,mtc_period=6
 		user-tsc --trace=user --pt=tsc
 		kaslr --trace=both --kernel=mitigations=off
 		mitigations --trace=both --kernel=nokaslr
