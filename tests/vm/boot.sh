@@ -24,7 +24,11 @@ truncate -s 64M "$disks/out"
 thread=single machine=(-M q35)
 if [ -n "${VM_PLUGINS:-}" ]; then
 	thread=multi
-	ram=$(mktemp -p "$([ -w /dev/shm ] && echo /dev/shm || echo "$disks")" ptsnap-vm.XXXXXX)
+	# In containers, /dev/shm is often too small.
+	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
+	folder=$disks
+	[ "${free:-0}" -lt 2000000 ] || folder=/dev/shm
+	ram=$(mktemp -p "$folder" ptsnap-vm.XXXXXX)
 	machine=(-M q35,memory-backend=m
 		-object "memory-backend-file,id=m,size=$memory,mem-path=$ram,share=on")
 	for plugin in $VM_PLUGINS; do
