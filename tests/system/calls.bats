@@ -173,12 +173,12 @@ count() {
 @test "calls tell the instructions per cycle where the trace has cycles" {
 	sed 's/i < 20;/i < 20000;/' "$DIR/prog.c" >"$DIR/more.c"
 	(cd "$DIR" && cc -O1 -fno-optimize-sibling-calls -o more more.c)
-	record --pt=cyc,mtc,tsc -- "$DIR/more"
+	record --pt=cyc,tsc,mtc,mtc_period=9 -- "$DIR/more"
 	bundle=$(echo "$STATE"/*.ptsnap)
 	timeout 60 "$CTL" decode --view=calls "$bundle" >"$DIR/stream"
 	timeout 60 "$CTL" decode -o "$DIR/report" "$bundle"
 	grep -P '^M\t[1-9].*\tipc$' "$DIR/stream" >"$DIR/ipc"
-	[ "$(wc -l <"$DIR/ipc")" -gt 5 ]
+	[ "$(wc -l <"$DIR/ipc")" -gt 1 ]
 	# The report has the average of all of them.
 	average=$(awk -F'\t' '{ n += $5 } END { print n / NR / 100 }' "$DIR/ipc")
 	jq -e --argjson average "$average" '.threads | max_by(.instructions).instructionsPerCycle as $all |
