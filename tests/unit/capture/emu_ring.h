@@ -25,7 +25,6 @@ void emu_ring_free(struct emuring *r);
 /* Time goes on by TICKS. */
 void emu_ring_pass(struct emuring *r, uint64_t ticks);
 /* The published bytes from FROM on: "PSB TSC(1000) TMA(250,0) CBR(10) PSBEND MODE PGE(401000)
- * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5) PIP(1000)"; MODE is 64-bit mode, MODE32 32-bit. IPs are
- * whole. Static storage, good until the next
- * call. */
+ * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5) PIP(1000)"; MODE is 64-bit mode, MODE32 32-bit. IPs
+ * are whole. Static storage, good until the next call. */
 const char *emu_ring_text(struct emuring *r, uint64_t from);
