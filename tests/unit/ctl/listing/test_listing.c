@@ -26,7 +26,7 @@ static const char *const STREAM[] = {
 	"B\tenable\t0\t1",
 	"B\tcall\t1\t2",
 	"W\t4000\t0",
-	"B\treturn\t2\t1",
+	"B\tret\t2\t1",
 	"G\toverflow",
 	"G\toverflow",
 	"C\t1\t9\t9\ttwo",

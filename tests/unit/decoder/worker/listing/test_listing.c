@@ -130,9 +130,8 @@ static void listing_branches_have_their_kinds(void **state)
 	assert_int_equal(seen.kinds[EXECSTREAM_JUMP], 9);
 	assert_int_equal(seen.kinds[EXECSTREAM_SYSCALL], 10);
 	assert_int_equal(seen.branches, 54);
-	assert_memory_equal(seen.first,
-			    "enable 0 400200\ncall 400200 400220\nreturn 400222 400205\n",
-			    strlen("enable 0 400200\ncall 400200 400220\nreturn 400222 400205\n"));
+	assert_memory_equal(seen.first, "enable 0 400200\ncall 400200 400220\nret 400222 400205\n",
+			    strlen("enable 0 400200\ncall 400200 400220\nret 400222 400205\n"));
 }
 
 static void listing_instructions_have_bytes_and_text(void **state)
