@@ -204,7 +204,7 @@ static void put_step(const struct page *p, FILE *out, const char *name)
 static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 {
 	const size_t inside = field_count(s, "inside");
-	/* What is as rare needs room, too. */
+	/* The function that is as rare needs room, too. */
 	const size_t max = field_count(s, "rare") > 0 ? MAX_INSIDE_RARE : MAX_INSIDE;
 	const char *names[MAX_INSIDE] = {NULL};
 	uint64_t part = 0, whole = 0;
@@ -232,7 +232,7 @@ static void put_inside(const struct page *p, FILE *out, struct json_object *s)
 		put_step(p, out, names[i]);
 }
 
-/* What happens as rarely, and takes as long. */
+/* The first function whose slow calls are as rare, and take as long. */
 static void put_rare(const struct page *p, FILE *out, struct json_object *s)
 {
 	struct json_object *f = field_at(s, "rare", 0);

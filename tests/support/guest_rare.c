@@ -47,7 +47,7 @@ static void on_segv(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)context;
-	/* What this cannot mend comes again and again. */
+	/* A fault that mprotect() cannot mend comes again and again. */
 	if (segvs++ > 100 * ROUNDS)
 		_exit(2);
 	mprotect((void *)((uintptr_t)info->si_addr & ~4095ul), 4096, PROT_READ | PROT_WRITE);

@@ -22,7 +22,7 @@
 	(1u << 8 | 1u << 10 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 17 | 1u << 21 | \
 	 1u << 29 | 1u << 30)
 
-/* What the processor pushed, below an error code. */
+/* The processor pushes this frame; some exceptions have an error code below it. */
 struct frame {
 	uint64_t ip, cs, flags, sp, ss;
 };

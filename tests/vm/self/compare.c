@@ -2,8 +2,8 @@
  * Compares a bundle that was recorded in a self-traced virtual machine with what its CPUs executed:
  * compare BUNDLE TRUTH-DIRECTORY. For each CPU, the instructions that the decoder claims must be
  * those of the log (truthlog.h), one by one, from the stop of the snapshot back to the first PSB.
- * What the log has and the decoder does not claim must lie in a gap, or be an instruction that
- * began and did not complete.
+ * An instruction of the log that the decoder does not claim must lie in a gap, or have begun
+ * without being completed.
  *
  * Prints one line a CPU and exits with 1 if anything differs, 2 if the files cannot be used.
  */
@@ -31,7 +31,7 @@
 
 /* Behind a gap, so many instructions must be equal to find the place again. */
 #define KEY 24u
-/* So many instructions tell one stop from another. */
+/* One stop differs from another within so many instructions. */
 #define MOST 1000000u
 /* Differences that are printed. */
 #define MAX_SAID 5u

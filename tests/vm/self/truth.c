@@ -71,7 +71,7 @@ static void put(struct cpu *c, uint64_t ip)
 	((struct truthlog_chunk *)c->chunk)->used = c->used;
 }
 
-/* Which thread the kernel returned to. */
+/* Logs the thread to which the kernel returned. */
 static void put_thread(struct cpu *c, unsigned int vcpu)
 {
 	uint64_t task;

@@ -26,7 +26,7 @@
 #define USER64 0x33u
 #define USER32 0x23u
 
-/* What the machine would say. */
+/* The registers and the stack of the machine. */
 static struct {
 	uint64_t rsp, cr3;
 	uint16_t cs;
