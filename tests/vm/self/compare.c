@@ -24,10 +24,14 @@
 #include "proto/base.h"
 #include "tests/vm/self/truthlog.h"
 
-/* Entries of a decoded stream that are no addresses: no instruction has these. */
-#define BOUNDARY 0x8000000000000100ull /* an interrupt, fault, or begin or end of tracing */
-#define GAP	 0x8000000000000200ull /* and the fault's number */
-#define GAP_LAST (GAP + 0xff)
+/* Entries of a decoded stream that are no addresses: no instruction has these. An interrupt or
+ * fault in front of the instruction with these lowest 48 bits (0: another begin or end of a
+ * stretch), and a gap with the fault's number. */
+#define BOUNDARY	0x8002000000000000ull
+#define IS_BOUNDARY(v)	((v) >> 48 == 0x8002)
+#define GAP		0x8003000000000000ull
+#define IS_GAP(v)	((v) >> 48 == 0x8003)
+#define LOW_48(address) ((address)&0xffffffffffffull)
 
 /* Behind a gap, so many instructions must be equal to find the place again. */
 #define KEY 24u
@@ -102,11 +106,14 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 		case FLOW_GAP:
 			append(to, GAP + (s->gaps[item->gap - s->first_gap].fault & 0xff));
 			break;
+		case FLOW_ASYNC: append(to, BOUNDARY | LOW_48(item->from)); break;
+		case FLOW_DISABLE:
+			if (item->flags & FLOW_ASYNC_STOP)
+				append(to, BOUNDARY | LOW_48(item->from));
+			break;
 		case FLOW_FAR:
 		case FLOW_SYSCALL:
-		case FLOW_ASYNC:
-		case FLOW_ENABLE:
-		case FLOW_DISABLE: append(to, BOUNDARY); break;
+		case FLOW_ENABLE: append(to, BOUNDARY); break;
 		default: break;
 		}
 	}
@@ -190,7 +197,13 @@ static int read_truth(const char *dir, uint32_t cpu, unsigned int file, size_t m
 
 static bool is_address(uint64_t v)
 {
-	return v < BOUNDARY || v > GAP_LAST;
+	return !IS_BOUNDARY(v) && !IS_GAP(v);
+}
+
+/* Whether IP began and was interrupted: BOUNDARY is that of IP, or 0. */
+static bool is_begun(uint64_t ip, uint64_t boundary)
+{
+	return boundary != 0 && LOW_48(ip) == LOW_48(boundary);
 }
 
 /* How many instructions, N at most, that end the first AT entries of D also end the first POS of T.
@@ -198,28 +211,28 @@ static bool is_address(uint64_t v)
 static size_t equal_back(const struct stream *d, size_t at, const struct stream *t, size_t pos,
 			 size_t n, bool *ret_end)
 {
-	bool boundary = false;
+	uint64_t begun = 0; /* the boundary behind which no instruction was equal yet */
 	size_t equal = 0;
 
 	*ret_end = false;
 	while (equal < n && pos > 1) {
 		uint64_t v = at > 0 ? d->v[at - 1] : GAP;
 
-		if (v >= GAP && v <= GAP_LAST) {
+		if (IS_GAP(v)) {
 			*ret_end = true;
 			return equal;
 		}
 		if (!is_address(v)) {
-			boundary = true;
+			begun = LOW_48(v) != 0 ? v : begun;
 			at--;
 		} else if (t->v[pos - 1] == v) {
-			boundary = false;
+			begun = 0;
 			at--;
 			pos--;
 			equal++;
-		} else if (boundary || (pos < t->n && t->v[pos - 1] == t->v[pos])) {
+		} else if (is_begun(t->v[pos - 1], begun) ||
+			   (pos < t->n && t->v[pos - 1] == t->v[pos])) {
 			pos--;
-			boundary = false;
 		} else {
 			return equal;
 		}
@@ -258,32 +271,31 @@ static size_t find_again(struct cpu *c, size_t at, size_t pos)
 static void compare_back(struct cpu *c, size_t pos)
 {
 	const struct stream *d = &c->decoded, *t = &c->truth;
-	bool boundary = true;
+	uint64_t begun = 0;
 
 	for (size_t at = d->n; at > 0;) {
 		uint64_t v = d->v[at - 1];
 
-		if (v >= GAP && v <= GAP_LAST) {
+		if (IS_GAP(v)) {
 			size_t p = find_again(c, at - 1, pos);
 
 			c->missing += pos - p;
 			c->gaps[v - GAP] += pos - p;
 			pos = p;
-			boundary = true;
+			begun = 0;
 			at--;
 		} else if (!is_address(v)) {
-			boundary = true;
+			begun = LOW_48(v) != 0 ? v : begun;
 			at--;
 		} else if (pos > 0 && t->v[pos - 1] == v) {
 			c->equal++;
 			c->match[at - 1] = (uint32_t)pos;
 			at--;
 			pos--;
-			boundary = false;
-		} else if (pos > 1 && boundary) {
+			begun = 0;
+		} else if (pos > 1 && is_begun(t->v[pos - 1], begun)) {
 			c->attempts++;
 			pos--;
-			boundary = false;
 		} else if (pos > 1 && pos < t->n && t->v[pos - 1] == t->v[pos]) {
 			c->restarts++;
 			pos--;
