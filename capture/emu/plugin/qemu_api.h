@@ -40,6 +40,8 @@ extern QEMU_PLUGIN_EXPORT int qemu_plugin_version;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv);
 
+/* Forgets all translated code and callbacks, and then calls CB, while no CPU executes. */
+void qemu_plugin_reset(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id));
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
 				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
 void qemu_plugin_register_vcpu_exit_cb(qemu_plugin_id_t id,

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,11 @@ static struct {
 	bool idt_known;
 	struct code *code;
 	const char *ram;
-	pthread_mutex_t lock;	  /* of idt */
+	pthread_mutex_t lock; /* of idt */
+	qemu_plugin_id_t id;
+	atomic_flag awake;
 	_Atomic uint64_t unknown; /* instructions that Zydis does not know */
-} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER, .awake = ATOMIC_FLAG_INIT};
 
 static void complain(const char *what, const char *why)
 {
@@ -122,22 +125,31 @@ static enum bell_result answer(struct system_cpu *c, struct bell *bell, uint64_t
 	}
 }
 
+/* The bell that VCPU hands over; NULL: complained. */
+static struct bell *bell_of(unsigned int vcpu)
+{
+	int r = vm_map_ram(plugin.ram);
+	struct bell *bell = r == 0 ? vm_ram(vm_rdi(vcpu), sizeof(*bell)) : NULL;
+
+	if (!bell)
+		complain(plugin.ram, r < 0 ? strerror(-r) : "a bell outside of RAM");
+	return bell;
+}
+
 /* The block begins with the bell's NOP. */
 static void on_bell(unsigned int vcpu, void *userdata)
 {
 	struct block *b = userdata;
 	struct system_cpu *c;
 	struct bell *bell;
-	int r;
 
 	if (vcpu >= MAX_CPUS)
 		return;
 	c = &plugin.cpus[vcpu];
 	system_before(c, b);
-	r = vm_map_ram(plugin.ram);
-	bell = r == 0 ? vm_ram(vm_rdi(vcpu), sizeof(*bell)) : NULL;
+	bell = bell_of(vcpu);
 	if (!bell)
-		return complain(plugin.ram, r < 0 ? strerror(-r) : "a bell outside of RAM");
+		return;
 	bell->result = answer(c, bell, b->ip);
 	c->retire.prev = c->on && c->pmu.s->flowing ? b : &c->retire.none;
 }
@@ -214,6 +226,36 @@ static void on_end(qemu_plugin_id_t id, void *userdata)
 	}
 }
 
+/* No CPU executes, and no code is translated. */
+static void wake_up(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
+	qemu_plugin_register_vcpu_resume_cb(id, on_resume);
+	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+}
+
+static void on_first_bell(unsigned int vcpu, void *userdata)
+{
+	struct bell *bell = bell_of(vcpu);
+
+	(void)userdata;
+	if (!bell)
+		return;
+	bell->result = bell->op == BELL_HELLO ? BELL_OK : BELL_REFUSED;
+	if (bell->op == BELL_HELLO && !atomic_flag_test_and_set(&plugin.awake))
+		qemu_plugin_reset(plugin.id, wake_up);
+}
+
+/* Until the module says hello, blocks execute without callbacks: the guest boots faster. */
+static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	(void)id;
+	if (qemu_plugin_tb_n_insns(tb) > 0 && is_bell(qemu_plugin_tb_get_insn(tb, 0)))
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_first_bell, QEMU_PLUGIN_CB_NO_REGS,
+						     NULL);
+}
+
 static const char *argument(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
@@ -247,9 +289,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 	for (unsigned int i = 0; i < MAX_CPUS; i++)
 		if (system_cpu_init(&plugin.cpus[i], i, &plugin.idt) < 0)
 			return refuse("start", strerror(ENOMEM));
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-	qemu_plugin_register_vcpu_idle_cb(id, on_idle);
-	qemu_plugin_register_vcpu_resume_cb(id, on_resume);
-	qemu_plugin_register_atexit_cb(id, on_end, NULL);
+	plugin.id = id;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_asleep);
 	return 0;
 }

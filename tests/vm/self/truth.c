@@ -4,6 +4,7 @@
  * bell.h, and the operation in the struct bell, which lies in the RAM file, ram=PATH.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@ struct cpu {
 
 static struct cpu cpus[MAX_CPUS];
 static const char *dir, *ram;
+static qemu_plugin_id_t self;
+static atomic_flag awake = ATOMIC_FLAG_INIT;
 
 static void next_chunk(struct cpu *c)
 {
@@ -198,6 +201,30 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
+static void wake_up(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+}
+
+static void on_first_bell(unsigned int vcpu, void *userdata)
+{
+	(void)vcpu;
+	(void)userdata;
+	if (!atomic_flag_test_and_set(&awake))
+		qemu_plugin_reset(self, wake_up);
+}
+
+/* Until the bell rings for the first time, which is BELL_HELLO, instructions need no callbacks. */
+static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
+
+	(void)id;
+	if (insn && is_bell(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn)))
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_first_bell, QEMU_PLUGIN_CB_NO_REGS,
+						     NULL);
+}
+
 static const char *argument(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
@@ -216,6 +243,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		fprintf(stderr, "truth: dir=DIRECTORY,ram=FILE\n");
 		return -1;
 	}
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	self = id;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_asleep);
 	return 0;
 }
