@@ -354,10 +354,23 @@ void flow_step_off(struct flow *f)
 	}
 }
 
+/* Uses an event that belongs to no instruction. What the walk does next, up to the next decision,
+ * may have executed before the event: a CPU that is halted writes CBR when it wakes up. */
+static void pass_by(struct flow *f)
+{
+	uint64_t lo = f->in.past.lo;
+
+	if (f->in.event.kind == EVENT_MARK)
+		flow_mark_here(f);
+	else
+		flow_use_event(f);
+	f->in.past.lo = MIN_OF(f->in.past.lo, lo);
+}
+
 bool flow_step_at_once(struct flow *f)
 {
 	switch (f->in.event.kind) {
-	case EVENT_NONE: flow_use_event(f); return true;
+	case EVENT_NONE: pass_by(f); return true;
 	case EVENT_OVERFLOW: take_overflow(f); return true;
 	case EVENT_BAD: take_bad(f); return true;
 	case EVENT_STOP:
@@ -383,13 +396,13 @@ bool flow_step_at_once(struct flow *f)
 	case EVENT_STATUS:
 		if (f->in.event.has_from)
 			return false;
-		flow_use_event(f);
+		pass_by(f);
 		return true;
 	case EVENT_MARK:
 		if (f->in.event.bind != EVENT_NOW &&
 		    (f->in.event.bind != EVENT_COUNT || f->in.event.n > 0))
 			return false;
-		flow_mark_here(f);
+		pass_by(f);
 		return true;
 	default: return false;
 	}

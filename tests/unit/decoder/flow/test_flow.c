@@ -738,6 +738,29 @@ static void flow_next_times_enclose_their_packets(void **state)
 	flow_free(f);
 }
 
+/* A direct branch may have executed before a packet that belongs to no place: a CPU that is halted
+ * behind the branch writes a CBR when it wakes up. */
+static void flow_next_packet_without_place_does_not_date_what_follows(void **state)
+{
+	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
+	struct flow_batch batch;
+	struct trace t;
+	struct flow *f;
+
+	(void)state;
+	compose(&t, "psb=1030 tsc=100 tip=1032 tsc=200 cbr fup=1000 pgd");
+	config.trace = t.bytes;
+	config.size = t.n;
+	assert_int_equal(flow_new(&config, &f), 0);
+	assert_int_equal(flow_next(f, &batch), 0);
+	assert_int_equal(batch.n_items, 4); /* enable, call, jump, disable */
+	assert_int_equal(batch.items[2].kind, FLOW_JUMP);
+	assert_int_equal(batch.items[2].tsc_lo, 0x100);
+	assert_int_equal(batch.items[2].tsc_hi, UINT64_MAX);
+	assert_int_equal(batch.items[3].tsc_lo, 0x200);
+	flow_free(f);
+}
+
 static void flow_next_cut_trace_claims_nothing_behind_its_last_packet(void **state)
 {
 	struct flow_config config = {.cut = true};
@@ -822,6 +845,7 @@ int main(void)
 		cmocka_unit_test(flow_next_context_change_begins_a_batch),
 		cmocka_unit_test(flow_split_begins_a_batch_where_the_context_stays),
 		cmocka_unit_test(flow_next_times_enclose_their_packets),
+		cmocka_unit_test(flow_next_packet_without_place_does_not_date_what_follows),
 		cmocka_unit_test(flow_next_cut_trace_claims_nothing_behind_its_last_packet),
 		cmocka_unit_test(flow_next_many_items_come_in_batches),
 	};
