@@ -22,6 +22,7 @@
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
+#include "tests/vm/self/times.h"
 #include "tests/vm/self/truthlog.h"
 
 /* Entries of a decoded stream that are no addresses: no instruction has these. An interrupt or
@@ -51,21 +52,25 @@ struct stream {
 	size_t n, capacity;
 	struct mark *marks;
 	size_t n_marks, marks_capacity;
+	struct times times;
 };
 
 struct cpu {
 	struct stream decoded, truth;
+	uint64_t lo; /* of the last item */
 	uint32_t number;
 	uint64_t instructions, equal, missing, attempts, restarts, differences;
 	uint64_t gaps[256];
 	uint32_t *match; /* of each decoded entry: its number in the log, and 1 more; 0: none */
 	uint64_t stretches, wrong, unknown, unknown_insns;
+	struct times_result times;
 };
 
 static void stream_done(struct stream *s)
 {
 	free(s->v);
 	free(s->marks);
+	times_done(&s->times);
 }
 
 static void append(struct stream *s, uint64_t v)
@@ -94,12 +99,17 @@ static void take_ips(void *userdata, const uint64_t *ips, size_t n)
 
 static int on_stretch(void *userdata, const struct replay_stretch *s)
 {
-	struct stream *to = &((struct cpu *)userdata)[s->cpu].decoded;
+	struct cpu *c = &((struct cpu *)userdata)[s->cpu];
+	struct stream *to = &c->decoded;
 
 	append_mark(to, s->thread ? s->thread->tid : 0);
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
+		times_append(&to->times, to->n, c->lo, item->tsc_hi);
+		/* A later packet may have ended the batch or made the mark. */
+		if (item->kind != FLOW_END && item->kind != FLOW_MARK)
+			c->lo = item->tsc_lo;
 		if (!views_each_run(s, item, take_ips, to))
 			return -ENOMEM;
 		switch (item->kind) {
@@ -136,6 +146,8 @@ static void read_chunk(const uint8_t *bytes, struct stream *to)
 		}
 		if (TRUTHLOG_IS_THREAD(ip))
 			append_mark(to, (uint32_t)ip);
+		else if (TRUTHLOG_IS_TIME(ip))
+			times_append(&to->times, to->n, LOW_48(ip), LOW_48(ip));
 		else
 			append(to, ip);
 	}
@@ -397,6 +409,8 @@ static void compare_cpu(struct cpu *c, const char *dir)
 	if (stop >= 0) {
 		compare_back(c, c->truth.n);
 		compare_threads(c);
+		c->times =
+			times_compare(&c->decoded.times, &c->truth.times, c->match, c->decoded.n);
 		return;
 	}
 	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);
@@ -418,6 +432,10 @@ static void report(const struct cpu *c)
 		       " instructions in a wrong thread, "
 		       "%" PRIu64 " stretches with %" PRIu64 " instructions without a thread",
 		       c->stretches, c->wrong, c->unknown, c->unknown_insns);
+	printf("; of %" PRIu64 " times, %" PRIu64 " wrong, %" PRIu64
+	       " behind the interval, which is %" PRIu64 " ticks wide",
+	       c->times.within + c->times.behind + c->times.wrong, c->times.wrong, c->times.behind,
+	       c->times.known > 0 ? c->times.wide / c->times.known : 0);
 	putchar('\n');
 }
 
@@ -430,7 +448,7 @@ static int compare_all(const struct manifest *m, struct cpu *cpus, const char *d
 		cpus[i].number = m->cpus[i].cpu;
 		compare_cpu(&cpus[i], dir);
 		report(&cpus[i]);
-		differences += cpus[i].differences + cpus[i].wrong;
+		differences += cpus[i].differences + cpus[i].wrong + cpus[i].times.wrong;
 		instructions += cpus[i].instructions;
 		stream_done(&cpus[i].truth);
 		stream_done(&cpus[i].decoded);

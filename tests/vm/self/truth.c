@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include "capture/emu/plugin/qemu_api.h"
 #include "capture/emu/system/bell.h"
@@ -19,6 +20,7 @@
 #include "tests/vm/self/truthlog.h"
 
 #define MAX_CPUS 64u
+#define LOW_48	 0xffffffffffffull
 #define SIZE	 ((size_t)TRUTHLOG_CHUNK * TRUTHLOG_CHUNKS)
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -39,6 +41,8 @@ struct cpu {
 	uint8_t *chunk;
 	uint64_t chunks, used, last; /* last: address that the next step counts from */
 	uint64_t previous;	     /* instruction */
+	unsigned int untimed;	     /* instructions until the next one whose time is logged */
+	int64_t clock_offset;	     /* the guest's TSC less the host's */
 };
 
 static struct cpu cpus[MAX_CPUS];
@@ -87,6 +91,13 @@ static void put_thread(struct cpu *c, unsigned int vcpu)
 	c->last = 0;
 }
 
+static void put_time(struct cpu *c)
+{
+	c->untimed = TRUTHLOG_STEP;
+	put(c, TRUTHLOG_TIME | (LOW_48 & (__rdtsc() + (uint64_t)c->clock_offset)));
+	c->last = 0;
+}
+
 static void on_instruction(unsigned int vcpu, void *userdata)
 {
 	const struct instruction *i = userdata;
@@ -99,8 +110,11 @@ static void on_instruction(unsigned int vcpu, void *userdata)
 	if (c->kernel && !kernel && c->user)
 		put_thread(c, vcpu);
 	c->kernel = kernel;
-	if ((kernel ? c->os : c->user) && !(i->repeated && c->previous == i->ip))
-		put(c, i->ip);
+	if (!(kernel ? c->os : c->user) || (i->repeated && c->previous == i->ip))
+		return;
+	if (c->untimed-- == 0)
+		put_time(c);
+	put(c, i->ip);
 }
 
 static void end_file(struct cpu *c)
@@ -129,6 +143,7 @@ static bool begin_file(struct cpu *c, unsigned int vcpu)
 	}
 	c->chunks = 0;
 	c->previous = 0;
+	c->untimed = 0;
 	next_chunk(c);
 	return true;
 }
@@ -146,6 +161,7 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->os = bell->ctl & 4;
 		c->user = bell->ctl & 8;
 		c->kernel = true;
+		c->clock_offset = vm_clock_offset();
 		c->current_task = bell->current_task;
 		c->tid_offset = bell->tid_offset;
 	} else if (bell && bell->op == BELL_STOP) {

@@ -11,7 +11,8 @@
  *
  *   1 to 15    the address of this instruction, less that of the one before
  *   0, u64     the address of this instruction; or TRUTHLOG_THREAD and a thread's ID: the user code
- *              from here on is this thread's
+ *              from here on is this thread's; or TRUTHLOG_TIME and the guest's TSC: the time of the
+ *              next instruction, for one of each TRUTHLOG_STEP instructions
  *
  * The first item of a chunk has nine bytes. An instruction is in the log when it begins: one that
  * faults is there, and once more when it is repeated. A repeated string instruction is there once.
@@ -28,6 +29,10 @@
 /* No instruction has such an address. */
 #define TRUTHLOG_THREAD	      0x8001000000000000ull
 #define TRUTHLOG_IS_THREAD(v) ((v) >> 48 == 0x8001)
+
+#define TRUTHLOG_TIME	    0x8004000000000000ull
+#define TRUTHLOG_IS_TIME(v) ((v) >> 48 == 0x8004)
+#define TRUTHLOG_STEP	    256u
 
 struct truthlog_chunk {
 	uint64_t magic;

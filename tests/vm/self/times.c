@@ -1,0 +1,85 @@
+/*
+ * Compares the times of instructions.
+ */
+#include "tests/vm/self/times.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+/* Wrong times that are printed. */
+#define MAX_SAID 5u
+
+void times_append(struct times *t, size_t at, uint64_t lo, uint64_t hi)
+{
+	struct time_mark *last = t->n > 0 ? &t->v[t->n - 1] : NULL;
+
+	if (last && last->lo == lo && last->hi == hi)
+		return;
+	if (last && last->at == at) {
+		last->lo = lo;
+		last->hi = hi;
+		return;
+	}
+	if (ARRAY_RESERVE(t->v, t->capacity, t->n + 1) < 0)
+		abort();
+	t->v[t->n++] = (struct time_mark){at, lo, hi};
+}
+
+void times_done(struct times *t)
+{
+	free(t->v);
+}
+
+/* The time of an instruction that executed TIMES_LOOK instructions before mark K. 0: none is known.
+ */
+static uint64_t time_before(const struct times *real, size_t k, size_t *before)
+{
+	while (*before + 1 < k && real->v[*before + 1].at + TIMES_LOOK <= real->v[k].at)
+		++*before;
+	return real->v[*before].at + TIMES_LOOK <= real->v[k].at ? real->v[*before].lo : 0;
+}
+
+static void judge(struct times_result *r, const struct time_mark *claim, uint64_t time,
+		  uint64_t before)
+{
+	const bool wrong =
+		claim->lo > time + TIMES_SLOP ||
+		(before != 0 && claim->hi < UINT64_MAX && claim->hi + TIMES_SLOP < before);
+
+	if (claim->lo != 0 && claim->hi != UINT64_MAX) {
+		r->known++;
+		r->wide += claim->hi - claim->lo;
+	}
+	if (!wrong && time <= claim->hi)
+		r->within++;
+	else if (!wrong)
+		r->behind++;
+	else if (r->wrong++ < MAX_SAID)
+		fprintf(stderr,
+			"entry %zu executed at %" PRIu64 ", decoded as of %" PRIu64 " to %" PRIu64
+			"; %u instructions before, the time was %" PRIu64 "\n",
+			claim->at, time, claim->lo, claim->hi, TIMES_LOOK, before);
+}
+
+struct times_result times_compare(const struct times *claimed, const struct times *real,
+				  const uint32_t *match, size_t n)
+{
+	struct times_result r = {0};
+	size_t claim = 0, k = 0, before = 0;
+
+	for (size_t i = 0; i < n && k < real->n && claimed->n > 0; i++) {
+		while (claim + 1 < claimed->n && claimed->v[claim + 1].at <= i)
+			claim++;
+		if (match[i] == 0 || claimed->v[claim].at > i)
+			continue;
+		while (k < real->n && real->v[k].at < match[i] - 1u)
+			k++;
+		if (k < real->n && real->v[k].at == match[i] - 1u)
+			judge(&r, &claimed->v[claim], real->v[k].lo, time_before(real, k, &before));
+	}
+	return r;
+}
