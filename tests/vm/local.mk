@@ -3,7 +3,7 @@ LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
 	tests/vm/module/Kbuild tests/vm/module/pmu.c \
 	tests/vm/module/ringer.c tests/vm/module/ringer.h \
-	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh tests/vm/self/short.sh \
+	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh tests/vm/self/mutants.sh tests/vm/self/short.sh \
 	tests/vm/self/workload.sh \
 	tests/vm/guest/vm.target tests/vm/guest/vm.service \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
@@ -48,6 +48,12 @@ tests_vm_self_compare_LDADD = $(WORKER_LIBS)
 .PHONY: check-selftrace
 check-selftrace: all
 	PTSNAP_BUILDDIR='$(abs_top_builddir)' bash $(srcdir)/tests/vm/self/matrix.sh $(SELFTRACE)
+
+.PHONY: check-mutants
+check-mutants: all
+	PTSNAP_BUILDDIR='$(abs_top_builddir)' SYSPMU_SOURCES='$(capture_emu_ptsnap_syspmu_so_SOURCES)' \
+	SYSPMU_CC='$(CC) $(DEFS) -D_GNU_SOURCE -I$(abs_top_builddir) $(capture_emu_ptsnap_syspmu_so_CFLAGS) $(CFLAGS) -shared' \
+	SYSPMU_LIBS='$(capture_emu_ptsnap_syspmu_so_LDADD)' bash $(srcdir)/tests/vm/self/mutants.sh $(MUTANTS)
 
 clean-local: clean-vm-cache
 .PHONY: clean-vm-cache
