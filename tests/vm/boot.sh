@@ -19,7 +19,7 @@ trap 'rm -rf "$disks" "${ram:-}"' EXIT
 mkdir -p "$out"
 : >"$out/tap"
 tar -cf "$disks/in" --format=ustar -C "$in" .
-truncate -s 64M "$disks/out"
+truncate -s 1G "$disks/out"
 # One host thread runs all virtual CPUs: with a thread for each, some guests lock up on a busy host.
 thread=single machine=(-M q35)
 if [ -n "${VM_PLUGINS:-}" ]; then
