@@ -41,7 +41,7 @@ tests_vm_self_truth_so_LDFLAGS = -shared
 tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h \
 	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h
-tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/times.c tests/vm/self/times.h \
+tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/intervals.c tests/vm/self/intervals.h \
 	tests/vm/self/truthlog.h
 tests_vm_self_compare_LDADD = $(WORKER_LIBS)
 

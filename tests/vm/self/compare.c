@@ -22,7 +22,7 @@
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
-#include "tests/vm/self/times.h"
+#include "tests/vm/self/intervals.h"
 #include "tests/vm/self/truthlog.h"
 
 /* Entries of a decoded stream that are no addresses: no instruction has these. An interrupt or
@@ -52,7 +52,7 @@ struct stream {
 	size_t n, capacity;
 	struct mark *marks;
 	size_t n_marks, marks_capacity;
-	struct times times;
+	struct intervals times;
 };
 
 struct cpu {
@@ -63,14 +63,14 @@ struct cpu {
 	uint64_t gaps[256];
 	uint32_t *match; /* of each decoded entry: its number in the log, and 1 more; 0: none */
 	uint64_t stretches, wrong, unknown, unknown_insns;
-	struct times_result times;
+	struct intervals_result times;
 };
 
 static void stream_done(struct stream *s)
 {
 	free(s->v);
 	free(s->marks);
-	times_done(&s->times);
+	intervals_done(&s->times);
 }
 
 static void append(struct stream *s, uint64_t v)
@@ -106,7 +106,7 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
-		times_append(&to->times, to->n, c->lo, item->tsc_hi);
+		intervals_append(&to->times, to->n, c->lo, item->tsc_hi);
 		/* A later packet may have ended the batch or made the mark. */
 		if (item->kind != FLOW_END && item->kind != FLOW_MARK)
 			c->lo = item->tsc_lo;
@@ -147,7 +147,7 @@ static void read_chunk(const uint8_t *bytes, struct stream *to)
 		if (TRUTHLOG_IS_THREAD(ip))
 			append_mark(to, (uint32_t)ip);
 		else if (TRUTHLOG_IS_TIME(ip))
-			times_append(&to->times, to->n, LOW_48(ip), LOW_48(ip));
+			intervals_append(&to->times, to->n, LOW_48(ip), LOW_48(ip));
 		else
 			append(to, ip);
 	}
@@ -409,8 +409,8 @@ static void compare_cpu(struct cpu *c, const char *dir)
 	if (stop >= 0) {
 		compare_back(c, c->truth.n);
 		compare_threads(c);
-		c->times =
-			times_compare(&c->decoded.times, &c->truth.times, c->match, c->decoded.n);
+		c->times = intervals_compare(&c->decoded.times, &c->truth.times, c->match,
+					     c->decoded.n);
 		return;
 	}
 	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);

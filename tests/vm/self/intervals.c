@@ -1,7 +1,7 @@
 /*
  * Compares the times of instructions.
  */
-#include "tests/vm/self/times.h"
+#include "tests/vm/self/intervals.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -13,9 +13,9 @@
 /* Wrong times that are printed. */
 #define MAX_SAID 5u
 
-void times_append(struct times *t, size_t at, uint64_t lo, uint64_t hi)
+void intervals_append(struct intervals *t, size_t at, uint64_t lo, uint64_t hi)
 {
-	struct time_mark *last = t->n > 0 ? &t->v[t->n - 1] : NULL;
+	struct interval *last = t->n > 0 ? &t->v[t->n - 1] : NULL;
 
 	if (last && last->lo == lo && last->hi == hi)
 		return;
@@ -26,29 +26,30 @@ void times_append(struct times *t, size_t at, uint64_t lo, uint64_t hi)
 	}
 	if (ARRAY_RESERVE(t->v, t->capacity, t->n + 1) < 0)
 		abort();
-	t->v[t->n++] = (struct time_mark){at, lo, hi};
+	t->v[t->n++] = (struct interval){at, lo, hi};
 }
 
-void times_done(struct times *t)
+void intervals_done(struct intervals *t)
 {
 	free(t->v);
 }
 
-/* The time of an instruction that executed TIMES_LOOK instructions before mark K. 0: none is known.
+/* The time of an instruction that executed INTERVALS_LOOK instructions before mark K. 0: none is
+ * known.
  */
-static uint64_t time_before(const struct times *real, size_t k, size_t *before)
+static uint64_t time_before(const struct intervals *real, size_t k, size_t *before)
 {
-	while (*before + 1 < k && real->v[*before + 1].at + TIMES_LOOK <= real->v[k].at)
+	while (*before + 1 < k && real->v[*before + 1].at + INTERVALS_LOOK <= real->v[k].at)
 		++*before;
-	return real->v[*before].at + TIMES_LOOK <= real->v[k].at ? real->v[*before].lo : 0;
+	return real->v[*before].at + INTERVALS_LOOK <= real->v[k].at ? real->v[*before].lo : 0;
 }
 
-static void judge(struct times_result *r, const struct time_mark *claim, uint64_t time,
+static void judge(struct intervals_result *r, const struct interval *claim, uint64_t time,
 		  uint64_t before)
 {
 	const bool wrong =
-		claim->lo > time + TIMES_SLOP ||
-		(before != 0 && claim->hi < UINT64_MAX && claim->hi + TIMES_SLOP < before);
+		claim->lo > time + INTERVALS_SLOP ||
+		(before != 0 && claim->hi < UINT64_MAX && claim->hi + INTERVALS_SLOP < before);
 
 	if (claim->lo != 0 && claim->hi != UINT64_MAX) {
 		r->known++;
@@ -62,13 +63,14 @@ static void judge(struct times_result *r, const struct time_mark *claim, uint64_
 		fprintf(stderr,
 			"entry %zu executed at %" PRIu64 ", decoded as of %" PRIu64 " to %" PRIu64
 			"; %u instructions before, the time was %" PRIu64 "\n",
-			claim->at, time, claim->lo, claim->hi, TIMES_LOOK, before);
+			claim->at, time, claim->lo, claim->hi, INTERVALS_LOOK, before);
 }
 
-struct times_result times_compare(const struct times *claimed, const struct times *real,
-				  const uint32_t *match, size_t n)
+struct intervals_result intervals_compare(const struct intervals *claimed,
+					  const struct intervals *real, const uint32_t *match,
+					  size_t n)
 {
-	struct times_result r = {0};
+	struct intervals_result r = {0};
 	size_t claim = 0, k = 0, before = 0;
 
 	for (size_t i = 0; i < n && k < real->n && claimed->n > 0; i++) {

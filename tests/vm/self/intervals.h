@@ -1,10 +1,10 @@
 /*
  * When instructions executed: what the decoder claims, and what the log says.
  *
- * The trace unit reads the clock every TIMES_LOOK instructions at the latest, and all that executes
- * until then has the time of the last look in the trace. An instruction therefore never executed
- * before the begin of the decoder's interval. The interval's end is no earlier than the time of an
- * instruction TIMES_LOOK instructions before.
+ * The trace unit reads the clock every INTERVALS_LOOK instructions at the latest, and all that
+ * executes until then has the time of the last look in the trace. An instruction therefore never
+ * executed before the begin of the decoder's interval. The interval's end is no earlier than the
+ * time of an instruction INTERVALS_LOOK instructions before.
  */
 #pragma once
 
@@ -12,25 +12,25 @@
 #include <stdint.h>
 
 /* 64 blocks (retire.h, RETIRE_BUDGET) of 512 instructions, which is QEMU's limit. */
-#define TIMES_LOOK 32768u
+#define INTERVALS_LOOK 32768u
 /* The unit and the log each measure the guest's clock; each is within some 40 ticks (vm.h). */
-#define TIMES_SLOP 200u
+#define INTERVALS_SLOP 200u
 
 /* The entries of a stream from number AT on: between LO and HI, TSC ticks. */
-struct time_mark {
+struct interval {
 	size_t at;
 	uint64_t lo, hi;
 };
 
-struct times {
-	struct time_mark *v; /* by `at` */
+struct intervals {
+	struct interval *v; /* by `at` */
 	size_t n, capacity;
 };
 
-void times_append(struct times *t, size_t at, uint64_t lo, uint64_t hi);
-void times_done(struct times *t);
+void intervals_append(struct intervals *t, size_t at, uint64_t lo, uint64_t hi);
+void intervals_done(struct intervals *t);
 
-struct times_result {
+struct intervals_result {
 	uint64_t within; /* the true time is in the decoder's interval */
 	uint64_t behind; /* behind the interval, as the unit's clock stood still */
 	uint64_t wrong;	 /* cannot be */
@@ -41,5 +41,6 @@ struct times_result {
 /* Compares the times CLAIMED with those of the log, REAL (lo == hi). MATCH: of each of the N
  * entries of the decoder's stream, the number of its instruction in the log, and 1 more; 0: it has
  * none. Prints the first wrong ones. */
-struct times_result times_compare(const struct times *claimed, const struct times *real,
-				  const uint32_t *match, size_t n);
+struct intervals_result intervals_compare(const struct intervals *claimed,
+					  const struct intervals *real, const uint32_t *match,
+					  size_t n);
