@@ -44,3 +44,9 @@ capture_emu_ptsnap_syspmu_so_SOURCES = \
 	capture/emu/system/system.c capture/emu/system/system.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c
+
+# A guest for it: the kernel module, and scripts that make and boot a virtual machine.
+EXTRA_DIST += capture/emu/guest/build.sh capture/emu/guest/boot.sh capture/emu/guest/initramfs.sh capture/emu/guest/pack.sh \
+	capture/emu/guest/vm.target capture/emu/guest/vm.service \
+	capture/emu/guest/module/Kbuild capture/emu/guest/module/pmu.c \
+	capture/emu/guest/module/ringer.c capture/emu/guest/module/ringer.h

@@ -11,7 +11,7 @@ for room in $(grep -oE '`(proto|capture|sideband|decoder|daemon|ctl)(/[a-z]+)*/`
 	[ -d "$room" ] || { echo "docs/ARCHITECTURE.md names $room, which does not exist"; status=1; }
 done
 map=$(sh docs/map.sh)
-for f in $(find proto capture sideband decoder daemon ctl -name '*.c' | sort); do
+for f in $(find proto capture sideband decoder daemon ctl -path capture/emu/guest/module -prune -o -name '*.c' -print | sort); do
 	printf '%s\n' "$map" | grep -qE "^  ${f##*/} +[0-9]+ +[^ ]" || { echo "make map has no line for $f"; status=1; }
 done
 [ $n -gt 10 ] || { echo "only $n rooms seen: the check itself is broken"; status=1; }

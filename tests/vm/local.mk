@@ -1,11 +1,8 @@
 # Tests the recorder with a real perf core, in a VM.
 LONG_TESTS += tests/vm/vm.tap
-EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
-	tests/vm/module/Kbuild tests/vm/module/pmu.c \
-	tests/vm/module/ringer.c tests/vm/module/ringer.h \
-	tests/vm/pack.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh tests/vm/self/mutants.sh tests/vm/self/short.sh \
+EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh \
+	tests/vm/self/mutants.sh tests/vm/self/short.sh \
 	tests/vm/self/workload.sh \
-	tests/vm/guest/vm.target tests/vm/guest/vm.service \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
 	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \

@@ -2,13 +2,14 @@
 # Packs the guest's programs, boots the VM, and prints the results as TAP.
 set -u
 src=$PTSNAP_SRCDIR/tests/vm
+guest=$PTSNAP_SRCDIR/capture/emu/guest
 build=$PTSNAP_BUILDDIR
 cache=${PTSNAP_VM_CACHE:-$build/tests/vm/cache}
 work=$(mktemp -d) || exit 1
 out=${PTSNAP_VM_OUT:-$work/out}
 trap 'rm -rf "$work"' EXIT
 
-. "$src/pack.sh"
+. "$guest/pack.sh"
 
 pack() { # DIR
 	local programs
@@ -37,7 +38,7 @@ pack() { # DIR
 	[ -z "${PTSNAP_VM_ONLY:-}" ] || sed -i "s/^# Runs/ONLY='$PTSNAP_VM_ONLY'\n&/" "$1/run.sh"
 }
 
-reason=$(bash "$src/build.sh" "$cache" 2>&1)
+reason=$(bash "$guest/build.sh" "$cache" 2>&1)
 case $? in
 0) [ -z "$reason" ] || echo "$reason" ;;
 77) echo "1..0 # SKIP ${reason##*$'\n'}"; exit 0 ;;
@@ -45,7 +46,7 @@ case $? in
 esac
 pack "$work/in" || { echo "Bail out! not all programs are there"; exit 1; }
 t0=$SECONDS
-bash "$src/boot.sh" "$cache" "$work/in" "$out" 2 "${PTSNAP_VM_SECONDS:-1800}"
+bash "$guest/boot.sh" "$cache" "$work/in" "$out" 2 "${PTSNAP_VM_SECONDS:-1800}"
 booted=$?
 tr -d '\r' <"$out/tap"
 echo "# the guest ran for $((SECONDS - t0)) s"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# build.sh CACHE: makes what the VM of these tests needs, in the folder CACHE: kernel, module, initramfs
+# build.sh CACHE: makes what the virtual machine needs, in the folder CACHE: kernel, module, initramfs
 # and root image, all of Debian's packages. Nothing is made twice. Status 77, with a reason on stderr:
 # cannot be had here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-bell=$here/../../capture/emu/system/bell.h
+bell=$here/../system/bell.h
 cache=$1
 tmp=$cache/tmp
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
@@ -13,7 +13,7 @@ drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_p
 PATH=$PATH:/usr/sbin:/sbin
 
 skip() { echo "$*" >&2; exit 77; }
-die() { echo "tests/vm/build.sh: $*" >&2; exit 1; }
+die() { echo "build.sh: $*" >&2; exit 1; }
 step() { printf '# %s %s\n' "$(date +%T)" "$*" >&2; }
 quietly() { # LOG COMMAND...: what it says matters only when it fails
 	local log=$1
@@ -80,7 +80,7 @@ configure_guest() { # ROOT
 	echo ptsnap-vm >"$root/etc/hostname"
 	: >"$root/etc/fstab"
 	echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
-	cp "$here/guest/vm.target" "$here/guest/vm.service" "$root/etc/systemd/system/"
+	cp "$here/vm.target" "$here/vm.service" "$root/etc/systemd/system/"
 	for unit in systemd-random-seed systemd-update-utmp systemd-journal-flush \
 		systemd-machine-id-commit systemd-pstore; do
 		ln -sf /dev/null "$root/etc/systemd/system/$unit.service"
@@ -113,7 +113,7 @@ root_image() {
 # The kernel's and the guest's part: kept as long as what makes it is the same.
 system() {
 	local stamp
-	stamp=$(cat "$here/build.sh" "$here/initramfs.sh" "$here"/guest/vm.* | cksum)
+	stamp=$(cat "$here/build.sh" "$here/initramfs.sh" "$here"/vm.* | cksum)
 	[ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	rm -rf "$cache"
 	mkdir -p "$tmp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fake_intel_pt: a perf PMU named "intel_pt" without Intel PT hardware, for the tests' VM. User
+ * fake_intel_pt: a perf PMU named "intel_pt" without Intel PT hardware, for a virtual machine. User
  * space sees the PMU, its sysfs files, its AUX area and its perf records through the running
  * kernel's own perf core, as on a machine with Intel PT (arch/x86/events/intel/pt.c), in overwrite
  * mode only. Where the emulator has a trace unit (ringer.h), the trace is what the CPUs execute.
