@@ -46,7 +46,16 @@ capture_emu_ptsnap_syspmu_so_SOURCES = \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c
 
 # A guest for it: the kernel module, and scripts that make and boot a virtual machine.
-EXTRA_DIST += capture/emu/guest/build.sh capture/emu/guest/boot.sh capture/emu/guest/initramfs.sh capture/emu/guest/pack.sh \
+EXTRA_DIST += capture/emu/guest/build.sh capture/emu/guest/boot.sh capture/emu/guest/initramfs.sh capture/emu/guest/pack.sh capture/emu/guest/install.sh \
 	capture/emu/guest/vm.target capture/emu/guest/vm.service \
 	capture/emu/guest/module/Kbuild capture/emu/guest/module/pmu.c \
 	capture/emu/guest/module/ringer.c capture/emu/guest/module/ringer.h
+
+# Where the recorder's parts are installed, for the scripts that pack them for the guest.
+noinst_DATA += capture/emu/guest/places.sh
+CLEANFILES += capture/emu/guest/places.sh
+capture/emu/guest/places.sh: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && printf "%s='%s'\\n" bindir '$(bindir)' sbindir '$(sbindir)' \
+		pkglibexecdir '$(pkglibexecdir)' systemdsystemunitdir '$(systemdsystemunitdir)' \
+		systemdsystemgeneratordir '$(systemdsystemgeneratordir)' sysusersdir '$(sysusersdir)' \
+		tmpfilesdir '$(tmpfilesdir)' vendorconfdir '$(vendorconfdir)' >$@.tmp && mv $@.tmp $@

@@ -32,13 +32,18 @@ tests_vm_kernel_see_LDADD = sideband/libptimage.a proto/libptproto.a $(ZSTD_LIBS
 
 # A machine that traces itself: what executed, by a plugin of its own, and the comparison.
 LONG_TESTS += tests/vm/selftrace.tap
-noinst_PROGRAMS += tests/vm/self/truth.so tests/vm/self/compare
+noinst_PROGRAMS += tests/vm/self/truth.so tests/vm/self/compare tests/vm/self/mark
+tests_vm_self_mark_SOURCES = tests/vm/self/mark.c
+tests_vm_self_mark_CFLAGS = $(tests_vm_feeder_CFLAGS)
+tests_vm_self_mark_LDFLAGS = -static
+tests_vm_self_mark_LDADD =
 tests_vm_self_truth_so_CFLAGS = $(capture_emu_ptsnap_emupmu_so_CFLAGS)
 tests_vm_self_truth_so_LDFLAGS = -shared
 tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h \
 	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h
 tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/intervals.c tests/vm/self/intervals.h \
+	tests/vm/self/times.c tests/vm/self/times.h \
 	tests/vm/self/truthlog.h
 tests_vm_self_compare_LDADD = $(WORKER_LIBS)
 

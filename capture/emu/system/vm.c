@@ -195,6 +195,11 @@ bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size)
 	return cpu && qemu.read_memory(cpu, address, to, size, false) == 0;
 }
 
+uint64_t vm_tsc(void)
+{
+	return (uint64_t)qemu.elapsed_ticks();
+}
+
 int64_t vm_clock_offset(void)
 {
 	uint64_t closest = UINT64_MAX;

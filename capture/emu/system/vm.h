@@ -30,5 +30,7 @@ uint16_t vm_cs(unsigned int vcpu);
 uint16_t vm_cs_here(void);
 /* Copies SIZE bytes at a linear address, as CPU VCPU maps them now. */
 bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size);
+/* The guest's TSC. */
+uint64_t vm_tsc(void);
 /* The guest's TSC less the host's, within some 40 ticks. */
 int64_t vm_clock_offset(void);

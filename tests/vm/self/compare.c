@@ -1,9 +1,9 @@
 /*
  * Compares a bundle that was recorded in a self-traced virtual machine with what its CPUs executed:
- * compare BUNDLE TRUTH-DIRECTORY. For each CPU, the instructions that the decoder claims must be
- * those of the log (truthlog.h), one by one, from the stop of the snapshot back to the first PSB.
- * An instruction of the log that the decoder does not claim must lie in a gap, or have begun
- * without being completed.
+ * compare BUNDLE TRUTH-DIRECTORY EVENT. For each CPU, the instructions that the decoder claims must
+ * be those of the log (truthlog.h), one by one, from the stop of the snapshot back to the first
+ * PSB. An instruction of the log that the decoder does not claim must lie in a gap, or have begun
+ * without being completed. Then the times (times.h).
  *
  * Prints one line a CPU and exits with 1 if anything differs, 2 if the files cannot be used.
  */
@@ -23,6 +23,7 @@
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
 #include "tests/vm/self/intervals.h"
+#include "tests/vm/self/times.h"
 #include "tests/vm/self/truthlog.h"
 
 /* Entries of a decoded stream that are no addresses: no instruction has these. An interrupt or
@@ -390,14 +391,15 @@ static int find_stop(const struct cpu *c, const char *dir)
 	}
 }
 
-static void compare_cpu(struct cpu *c, const char *dir)
+/* Returns the number of the snapshot's stop, or -1: not found, or nothing was decoded. */
+static int compare_cpu(struct cpu *c, const char *dir)
 {
 	int stop;
 
 	for (size_t i = 0; i < c->decoded.n; i++)
 		c->instructions += is_address(c->decoded.v[i]);
 	if (c->instructions == 0)
-		return;
+		return -1;
 	stop = find_stop(c, dir);
 	/* The trace may begin before the last start. */
 	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
@@ -411,10 +413,11 @@ static void compare_cpu(struct cpu *c, const char *dir)
 		compare_threads(c);
 		c->times = intervals_compare(&c->decoded.times, &c->truth.times, c->match,
 					     c->decoded.n);
-		return;
+		return stop;
 	}
 	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);
 	c->differences++;
+	return -1;
 }
 
 static void report(const struct cpu *c)
@@ -440,13 +443,13 @@ static void report(const struct cpu *c)
 }
 
 /* Compares and prints each CPU. 0; 1: something differs. */
-static int compare_all(const struct manifest *m, struct cpu *cpus, const char *dir)
+static int compare_all(const struct manifest *m, struct cpu *cpus, const char *dir, int *stops)
 {
 	uint64_t differences = 0, instructions = 0;
 
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		cpus[i].number = m->cpus[i].cpu;
-		compare_cpu(&cpus[i], dir);
+		stops[i] = compare_cpu(&cpus[i], dir);
 		report(&cpus[i]);
 		differences += cpus[i].differences + cpus[i].wrong + cpus[i].times.wrong;
 		instructions += cpus[i].instructions;
@@ -459,33 +462,38 @@ static int compare_all(const struct manifest *m, struct cpu *cpus, const char *d
 	return differences > 0 || instructions == 0;
 }
 
-static int compare(const struct bundle *b, const char *dir)
+/* 0; 1: something differs; -errno. */
+static int compare(const struct bundle *b, const char *dir, const char *event)
 {
 	const struct manifest *m = bundle_manifest(b);
 	struct cpu *cpus = calloc(m->n_cpus + 1, sizeof(*cpus));
+	int *stops = calloc(m->n_cpus + 1, sizeof(*stops));
 	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = cpus};
 	struct replay *replay = NULL;
-	int r = cpus ? replay_new(b, NULL, &replay) : -ENOMEM;
+	int unequal = 0, r = cpus && stops ? replay_new(b, NULL, &replay) : -ENOMEM;
 
 	if (r == 0)
 		r = replay_all(replay, &consumer);
 	if (r == 0)
-		r = compare_all(m, cpus, dir);
+		unequal = compare_all(m, cpus, dir, stops);
+	if (r == 0)
+		r = times_compare(m, dir, event, stops);
 	replay_free(replay);
 	free(cpus);
-	return r;
+	free(stops);
+	return r < 0 ? r : unequal || r > 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct bundle *b = NULL;
-	int fd = argc == 3 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
+	int fd = argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
 
 	if (fd < 0 || bundle_open(fd, &b) != 0) {
-		fprintf(stderr, "usage: compare BUNDLE TRUTH-DIRECTORY\n");
+		fprintf(stderr, "usage: compare BUNDLE TRUTH-DIRECTORY EVENT\n");
 		return 2;
 	}
-	r = compare(b, argv[2]);
+	r = compare(b, argv[2], argv[3]);
 	if (r < 0)
 		fprintf(stderr, "%s\n", strerror(-r));
 	bundle_free(b);

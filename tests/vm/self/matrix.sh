@@ -29,6 +29,8 @@ list() {
 		rare-both --trace=both --aux-size=8M --file=$build/tests/support/guest_rare -- ./guest_rare
 		patched --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6~7~8;do~echo~function>current_tracer;ls~/>/dev/null;echo~nop>current_tracer;done'
 		kprobes --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6;do~echo~p:x~do_sys_openat2>kprobe_events;echo~1>events/kprobes/enable;ls~/>/dev/null;echo~0>events/kprobes/enable;echo>kprobe_events;done'
+		sigusr2 --trace=both --trigger=sigusr2
+		unit-fails --trace=both --trigger=unit
 		units --trace=both --aux-size=8M -- sh -c 'for~i~in~1~2~3~4~5~6~7~8;do~systemd-run~-q~--wait~-p~DynamicUser=yes~-p~PrivateTmp=yes~true;done'
 	END
 }

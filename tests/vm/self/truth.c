@@ -47,6 +47,7 @@ struct cpu {
 
 static struct cpu cpus[MAX_CPUS];
 static const char *dir, *ram;
+static FILE *bells;
 static qemu_plugin_id_t self;
 static atomic_flag awake = ATOMIC_FLAG_INIT;
 
@@ -148,6 +149,12 @@ static bool begin_file(struct cpu *c, unsigned int vcpu)
 	return true;
 }
 
+/* This plugin's own work at a bell, in which the CPU executes nothing, does not count as dark. */
+static void log_bell(unsigned int vcpu, const char *word)
+{
+	fprintf(bells, TRUTHLOG_BELL "\n", vcpu, word, vm_tsc());
+}
+
 /* The first instruction of a block is the bell's NOP. Runs in front of it. */
 static void on_bell(unsigned int vcpu, void *userdata)
 {
@@ -157,6 +164,7 @@ static void on_bell(unsigned int vcpu, void *userdata)
 	(void)userdata;
 	bell = vm_map_ram(ram) == 0 ? vm_ram(vm_rdi(vcpu), sizeof(*bell)) : NULL;
 	if (bell && bell->op == BELL_START) {
+		log_bell(vcpu, TRUTHLOG_START);
 		c->on = begin_file(c, vcpu);
 		c->os = bell->ctl & 4;
 		c->user = bell->ctl & 8;
@@ -166,6 +174,7 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->tid_offset = bell->tid_offset;
 	} else if (bell && bell->op == BELL_STOP) {
 		end_file(c);
+		log_bell(vcpu, TRUTHLOG_STOP);
 	}
 	if (!bell || (bell->op == BELL_START && !c->on))
 		fprintf(stderr, "truth: no bell, or no file\n");
@@ -251,12 +260,29 @@ static const char *argument(int argc, char **argv, const char *name)
 	return NULL;
 }
 
+static FILE *open_bells(void)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/bells", dir);
+	f = fopen(path, "we");
+	if (f)
+		setvbuf(f, NULL, _IOLBF, 0);
+	return f;
+}
+
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	dir = argument(argc, argv, "dir");
 	ram = argument(argc, argv, "ram");
 	if (!dir || !ram || !info->system_emulation || vm_bind()) {
 		fprintf(stderr, "truth: dir=DIRECTORY,ram=FILE\n");
+		return -1;
+	}
+	bells = open_bells();
+	if (!bells) {
+		perror("truth: bells");
 		return -1;
 	}
 	self = id;

@@ -16,9 +16,14 @@
  *
  * The first item of a chunk has nine bytes. An instruction is in the log when it begins: one that
  * faults is there, and once more when it is repeated. A repeated string instruction is there once.
+ *
+ * The file DIR/bells has a line for each time that tracing of a CPU starts or stops, in order:
+ * TRUTHLOG_BELL, with the CPU, the word TRUTHLOG_START or TRUTHLOG_STOP, and the guest's TSC. The
+ * CPU executes nothing while that TSC is read.
  */
 #pragma once
 
+#include <inttypes.h>
 #include <stdint.h>
 
 #define TRUTHLOG_MAGIC	0x3274757274737470ull
@@ -33,6 +38,9 @@
 #define TRUTHLOG_TIME	    0x8004000000000000ull
 #define TRUTHLOG_IS_TIME(v) ((v) >> 48 == 0x8004)
 #define TRUTHLOG_STEP	    256u
+#define TRUTHLOG_BELL  "%u %s %" PRIu64
+#define TRUTHLOG_START "start"
+#define TRUTHLOG_STOP  "stop"
 
 struct truthlog_chunk {
 	uint64_t magic;
