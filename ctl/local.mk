@@ -124,13 +124,14 @@ EXTRA_DIST += ctl/check/walk_program.ld
 
 bashcompdir = $(datadir)/bash-completion/completions
 zshcompdir = $(datadir)/zsh/site-functions
-EXTRA_DIST += ctl/completion/ptsnapctl.bash
-dist_zshcomp_DATA = ctl/completion/_ptsnapctl
+EXTRA_DIST += ctl/completion/ptsnapctl.bash ctl/completion/ptsnap-tryhost.bash
+dist_zshcomp_DATA = ctl/completion/_ptsnapctl ctl/completion/_ptsnap-tryhost
 install-data-local: install-bashcomp
 install-bashcomp:
 	$(MKDIR_P) '$(DESTDIR)$(bashcompdir)'
 	$(INSTALL_DATA) '$(srcdir)/ctl/completion/ptsnapctl.bash' '$(DESTDIR)$(bashcompdir)/ptsnapctl'
+	$(INSTALL_DATA) '$(srcdir)/ctl/completion/ptsnap-tryhost.bash' '$(DESTDIR)$(bashcompdir)/ptsnap-tryhost'
 uninstall-local: uninstall-bashcomp
 uninstall-bashcomp:
-	rm -f '$(DESTDIR)$(bashcompdir)/ptsnapctl'
+	rm -f '$(DESTDIR)$(bashcompdir)/ptsnapctl' '$(DESTDIR)$(bashcompdir)/ptsnap-tryhost'
 .PHONY: install-bashcomp uninstall-bashcomp

@@ -1,11 +1,11 @@
 man_sources = docs/ptsnapd.8.scd docs/ptsnapd.conf.5.scd docs/ptsnapctl.1.scd docs/ptsnap-report.5.scd \
-	docs/ptsnap-bundle.5.scd docs/ptsnap-triggers.5.scd docs/ptsnap-tutorial.7.scd \
-	docs/io.ptsnap.recorder.7.scd
+	docs/ptsnap-bundle.5.scd docs/ptsnap-triggers.5.scd docs/ptsnap-tryhost.1.scd \
+	docs/ptsnap-tutorial.7.scd docs/io.ptsnap.recorder.7.scd
 EXTRA_DIST += $(man_sources) docs/ARCHITECTURE.md docs/GLOSSARY.md docs/HACKING.md docs/map.sh docs/DIFFERENCES.md docs/EMULATOR.md docs/PERFORMANCE.md docs/PTSCRIPT.md docs/ptsnap-report-2.schema.json
 
 if HAVE_SCDOC
 man_MANS = docs/ptsnapd.8 docs/ptsnapd.conf.5 docs/ptsnapctl.1 docs/ptsnap-report.5 docs/ptsnap-bundle.5 \
-	docs/ptsnap-triggers.5 docs/ptsnap-tutorial.7 \
+	docs/ptsnap-triggers.5 docs/ptsnap-tryhost.1 docs/ptsnap-tutorial.7 \
 	docs/io.ptsnap.recorder.7
 CLEANFILES += $(man_MANS)
 

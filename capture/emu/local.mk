@@ -45,17 +45,26 @@ capture_emu_ptsnap_syspmu_so_SOURCES = \
 	capture/emu/system/vm.c capture/emu/system/vm.h \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c
 
-# A guest for it: the kernel module, and scripts that make and boot a virtual machine.
-EXTRA_DIST += capture/emu/guest/build.sh capture/emu/guest/boot.sh capture/emu/guest/initramfs.sh capture/emu/guest/pack.sh capture/emu/guest/install.sh \
-	capture/emu/guest/vm.target capture/emu/guest/vm.service \
-	capture/emu/guest/module/Kbuild capture/emu/guest/module/pmu.c \
-	capture/emu/guest/module/ringer.c capture/emu/guest/module/ringer.h
-
+# A guest for it: the kernel module, scripts that make and boot a virtual machine, and the program that
+# does so for people.
+guestdir = $(pkgdatadir)/guest
+dist_guest_DATA = capture/emu/guest/build.sh capture/emu/guest/boot.sh capture/emu/guest/initramfs.sh \
+	capture/emu/guest/pack.sh capture/emu/guest/install.sh capture/emu/guest/tryhost.sh \
+	capture/emu/guest/vm.target capture/emu/guest/vm.service
+nodist_guest_DATA = capture/emu/guest/places.sh
+guestmoduledir = $(guestdir)/module
+dist_guestmodule_DATA = capture/emu/guest/module/Kbuild capture/emu/guest/module/pmu.c \
+	capture/emu/guest/module/ringer.c capture/emu/guest/module/ringer.h capture/emu/system/bell.h
+bin_SCRIPTS = capture/emu/guest/ptsnap-tryhost
+EXTRA_DIST += capture/emu/guest/ptsnap-tryhost.in
+CLEANFILES += $(nodist_guest_DATA) $(bin_SCRIPTS)
+capture/emu/guest/ptsnap-tryhost: $(srcdir)/capture/emu/guest/ptsnap-tryhost.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@guestdir[@]|$(guestdir)|g' \
+		-e 's|@VERSION[@]|$(PACKAGE_VERSION)|g' $< >$@.tmp && chmod 755 $@.tmp && mv $@.tmp $@
 # Where the recorder's parts are installed, for the scripts that pack them for the guest.
-noinst_DATA += capture/emu/guest/places.sh
-CLEANFILES += capture/emu/guest/places.sh
 capture/emu/guest/places.sh: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && printf "%s='%s'\\n" bindir '$(bindir)' sbindir '$(sbindir)' \
-		pkglibexecdir '$(pkglibexecdir)' systemdsystemunitdir '$(systemdsystemunitdir)' \
+		pkglibdir '$(pkglibdir)' pkglibexecdir '$(pkglibexecdir)' \
+		systemdsystemunitdir '$(systemdsystemunitdir)' \
 		systemdsystemgeneratordir '$(systemdsystemgeneratordir)' sysusersdir '$(sysusersdir)' \
 		tmpfilesdir '$(tmpfilesdir)' vendorconfdir '$(vendorconfdir)' >$@.tmp && mv $@.tmp $@

@@ -1,7 +1,7 @@
 # Tests the recorder with a real perf core, in a VM.
 LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh \
-	tests/vm/self/mutants.sh tests/vm/self/short.sh \
+	tests/vm/self/mutants.sh tests/vm/self/short.sh tests/vm/tryhost.sh \
 	tests/vm/self/workload.sh \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
@@ -31,7 +31,7 @@ tests_vm_kernel_see_SOURCES = tests/vm/kernel_see.c \
 tests_vm_kernel_see_LDADD = sideband/libptimage.a proto/libptproto.a $(ZSTD_LIBS)
 
 # A machine that traces itself: what executed, by a plugin of its own, and the comparison.
-LONG_TESTS += tests/vm/selftrace.tap
+LONG_TESTS += tests/vm/selftrace.tap tests/vm/tryhost.tap
 noinst_PROGRAMS += tests/vm/self/truth.so tests/vm/self/compare tests/vm/self/mark
 tests_vm_self_mark_SOURCES = tests/vm/self/mark.c
 tests_vm_self_mark_CFLAGS = $(tests_vm_feeder_CFLAGS)

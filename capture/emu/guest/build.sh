@@ -4,11 +4,14 @@
 # cannot be had here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-bell=$here/../system/bell.h
+# As installed, the bell is in the module's folder.
+module_files=("$here"/module/*)
+[ -e "$here/module/bell.h" ] || module_files+=("$here/../system/bell.h")
 cache=$1
 tmp=$cache/tmp
+umask 022
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
- grep sed mawk procps findutils libc-bin base-files base-passwd login jq systemd-coredump"
+ grep sed mawk procps less findutils libc-bin base-files base-passwd login jq systemd-coredump"
 drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -22,12 +25,23 @@ quietly() { # LOG COMMAND...: what it says matters only when it fails
 }
 
 check_tools() {
-	local tool
+	local tool package missing=
 	[ "$(uname -m)" = x86_64 ] || skip "not x86-64"
-	for tool in qemu-system-x86_64 busybox cpio mkfs.ext4 gcc make strip apt-get dpkg-deb; do
-		command -v "$tool" >/dev/null || skip "no $tool"
-	done
-	! ldd "$(command -v busybox)" >/dev/null 2>&1 || skip "busybox is not static"
+	command -v apt-get >/dev/null || skip "no apt-get: the machine is made of Debian's packages, on a Debian host"
+	while read -r tool package; do
+		command -v "$tool" >/dev/null || missing+=" $package"
+	done <<-END
+		qemu-system-x86_64 qemu-system-x86
+		busybox busybox-static
+		cpio cpio
+		mkfs.ext4 e2fsprogs
+		gcc gcc
+		make make
+		strip binutils
+		dpkg-deb dpkg
+	END
+	[ -z "$missing" ] || skip "missing packages:$missing"
+	! ldd "$(command -v busybox)" >/dev/null 2>&1 || skip "busybox is not static; the package busybox-static is"
 }
 
 kernel() {
@@ -87,6 +101,15 @@ configure_guest() { # ROOT
 	done
 }
 
+# Makes root the owner of all files of a file system that another user has made. Inodes are used in order.
+give_to_root() { # IMAGE
+	dumpe2fs -h "$1" 2>/dev/null |
+		awk '/^Inode count:/ { n = $3 } /^Free inodes:/ { n -= $3 } END { print n }' |
+		{ read -r n && for i in 2 $(seq 11 "$n"); do
+			printf 'sif <%d> uid 0\nsif <%d> gid 0\n' "$i" "$i"
+		done; } | debugfs -w -f - "$1" >/dev/null 2>&1
+}
+
 root_image() {
 	local debs=$tmp/guest root=$tmp/root deb
 	step "root file system"
@@ -108,6 +131,7 @@ root_image() {
 	configure_guest "$root"
 	truncate -s 500M "$tmp/root.img"
 	mkfs.ext4 -q -d "$root" -O ^has_journal "$tmp/root.img"
+	[ "$(id -u)" = 0 ] || give_to_root "$tmp/root.img"
 }
 
 # The kernel's and the guest's part: kept as long as what makes it is the same.
@@ -127,12 +151,12 @@ system() {
 
 module() {
 	local stamp
-	stamp=$(cat "$here"/module/* "$bell" | cksum)
+	stamp=$(cat "${module_files[@]}" | cksum)
 	[ "$(cat "$cache/module.stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	step "module"
 	rm -rf "$cache/module"
 	mkdir "$cache/module"
-	cp "$here"/module/* "$bell" "$cache/module/"
+	cp "${module_files[@]}" "$cache/module/"
 	chmod -R u+w "$cache/module"
 	quietly "$cache/module.log" make -s -C "$cache/kernel/headers" M="$cache/module" modules ||
 		die "the module does not compile"

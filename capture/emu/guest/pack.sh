@@ -31,7 +31,7 @@ pack_programs() { # DIR PROGRAM...
 # DIR/recorder whose prefix is /usr, and their libraries in DIR/lib. PLACES: places.sh of the build.
 # ROOT: the installation's DESTDIR, or empty.
 pack_recorder() { # DIR PLACES ROOT
-	local to=$1/recorder root=$3 lib=$1/recorder/usr/lib name f
+	local to=$1/recorder root=$3 lib=$1/recorder/usr/lib f
 	. "$2" || return 1
 	mkdir -p "$to"/usr/{bin,sbin,libexec/ptsnap} "$lib"/{systemd/system,systemd/system-generators,sysusers.d,tmpfiles.d} &&
 		cp "$root$sbindir/ptsnapd" "$to/usr/sbin/" &&
