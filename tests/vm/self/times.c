@@ -87,69 +87,112 @@ static int wrong(const struct manifest_cpu *c, const char *what, int64_t ns)
 	return 1;
 }
 
-/* How long the CPU was dark behind its stop number STOP; -1: it did not start again. */
-static int64_t dark_ns(const struct manifest *m, const struct bells *b, size_t stop)
+/* What the log says of one CPU around the snapshot's stop, on the perf clock. */
+struct truth {
+	bool known;
+	int64_t stop, start, next_stop;
+};
+
+/* The CPU's restart is behind its stop number STOP, and so is the stop by which tracing ends. */
+static int look_up(const struct manifest *m, const struct bells *b, size_t stop, struct truth *ret)
 {
-	if (stop + 1 >= b->n_starts)
-		return -1;
-	return perf_ns(m, b->starts[stop + 1]) - perf_ns(m, b->stops[stop]);
+	if (stop + 1 >= b->n_stops || stop + 1 >= b->n_starts)
+		return -EBADMSG;
+	*ret = (struct truth){true, perf_ns(m, b->stops[stop]), perf_ns(m, b->starts[stop + 1]),
+			      perf_ns(m, b->stops[stop + 1])};
+	return 0;
 }
 
-static int compare_cpu(const struct manifest *m, const struct manifest_cpu *c,
-		       const struct bells *b, size_t stop, int64_t event)
+static int read_truth(const struct manifest *m, const char *dir, const int *stops,
+		      struct truth *ret)
 {
-	const int64_t stopped = perf_ns(m, b->stops[stop]), dark = dark_ns(m, b, stop);
-	const int64_t claimed = (int64_t)c->stop_ns, trigger = (int64_t)m->perf_ns;
-	int n = 0;
+	int r = 0;
 
-	printf("CPU %" PRIu32
-	       ": traced until %.1f us behind the event, %.1f us behind the trigger, "
-	       "as reported %.1f us",
-	       c->cpu, (double)(stopped - event) / 1e3, (double)(stopped - trigger) / 1e3,
-	       (double)(claimed - trigger) / 1e3);
-	if (dark >= 0 && c->dark_ns != MANIFEST_ABSENT)
-		printf("; dark for %.1f us, as reported %.1f us", (double)dark / 1e3,
-		       (double)c->dark_ns / 1e3);
-	putchar('\n');
-	if (c->stop_ns == MANIFEST_ABSENT || c->dark_ns == MANIFEST_ABSENT || dark < 0)
-		n += wrong(c, "no stop, or no restart", 0);
-	if (stopped < event)
-		n += wrong(c, "the trace ends before the event", event - stopped);
-	if (stopped > claimed)
-		n += wrong(c, "was traced longer than its stop says", stopped - claimed);
-	if (dark > (int64_t)c->dark_ns + ROUNDING_NS)
-		n += wrong(c, "was dark for longer than reported", dark - (int64_t)c->dark_ns);
-	return n;
-}
-
-int times_compare(const struct manifest *m, const char *dir, const char *event, const int *stops)
-{
-	uint64_t tsc;
-	int r = read_event(event, &tsc), n = 0;
-
-	if (r < 0)
-		return r;
-	if (!m->have_clock || m->perf_ns == MANIFEST_ABSENT)
-		return -ENODATA;
-	printf("The trigger is %.1f us behind the event\n",
-	       (double)((int64_t)m->perf_ns - perf_ns(m, tsc)) / 1e3);
-	if ((int64_t)m->perf_ns < perf_ns(m, tsc)) {
-		fprintf(stderr, "the trigger is earlier than its event\n");
-		n++;
-	}
-	for (size_t i = 0; i < m->n_cpus; i++) {
+	for (size_t i = 0; i < m->n_cpus && r == 0; i++) {
 		struct bells b = {0};
 
 		if (stops[i] < 0)
 			continue;
 		r = read_bells(dir, m->cpus[i].cpu, &b);
-		if (r == 0 && (size_t)stops[i] >= b.n_stops)
-			r = -EBADMSG;
 		if (r == 0)
-			n += compare_cpu(m, &m->cpus[i], &b, (size_t)stops[i], perf_ns(m, tsc));
+			r = look_up(m, &b, (size_t)stops[i], &ret[i]);
 		bells_done(&b);
-		if (r < 0)
-			return r;
+	}
+	return r;
+}
+
+static int compare_window(const struct manifest_cpu *c, const struct truth *t, int64_t trigger,
+			  int64_t event)
+{
+	const int64_t claimed = (int64_t)c->stop_ns;
+	int n = 0;
+
+	printf("CPU %" PRIu32
+	       ": traced until %.1f us behind the event, %.1f us behind the trigger, "
+	       "as reported %.1f us",
+	       c->cpu, (double)(t->stop - event) / 1e3, (double)(t->stop - trigger) / 1e3,
+	       (double)(claimed - trigger) / 1e3);
+	if (t->stop < event)
+		n += wrong(c, "the trace ends before the event", event - t->stop);
+	if (c->stop_ns == MANIFEST_ABSENT || t->stop > claimed)
+		n += wrong(c, "was traced longer than its stop says", t->stop - claimed);
+	return n;
+}
+
+/* The recorder notes a time, stops all CPUs by one call, copies, restarts each CPU, and notes when
+ * that call has returned (capture/ring/freeze.h, dark_ns). FIRST: the first stop of all CPUs. */
+static int compare_dark(const struct manifest_cpu *c, const struct truth *t, int64_t trigger,
+			int64_t first)
+{
+	const int64_t least = t->start - first, most = t->next_stop - trigger,
+		      claimed = (int64_t)c->dark_ns;
+
+	if (c->dark_ns == MANIFEST_ABSENT)
+		return wrong(c, "the bundle has no dark time", 0);
+	printf("; dark for %.1f us, %.1f us since the first stop of all CPUs, as reported %.1f us\n",
+	       (double)(t->start - t->stop) / 1e3, (double)least / 1e3, (double)claimed / 1e3);
+	if (claimed + ROUNDING_NS < least)
+		return wrong(c, "was dark for longer than reported", least - claimed);
+	if (claimed > most + ROUNDING_NS)
+		return wrong(c, "was dark for less than reported", claimed - most);
+	return 0;
+}
+
+static int compare_all(const struct manifest *m, const struct truth *truth, int64_t event)
+{
+	const int64_t trigger = (int64_t)m->perf_ns;
+	int64_t first = INT64_MAX;
+	int n = 0;
+
+	printf("The trigger is %.1f us behind the event\n", (double)(trigger - event) / 1e3);
+	if (trigger < event) {
+		fprintf(stderr, "the trigger is earlier than its event\n");
+		n++;
+	}
+	for (size_t i = 0; i < m->n_cpus; i++)
+		if (truth[i].known)
+			first = MIN_OF(first, truth[i].stop);
+	for (size_t i = 0; i < m->n_cpus; i++) {
+		if (!truth[i].known)
+			continue;
+		n += compare_window(&m->cpus[i], &truth[i], trigger, event);
+		n += compare_dark(&m->cpus[i], &truth[i], trigger, first);
 	}
 	return n;
+}
+
+int times_compare(const struct manifest *m, const char *dir, const char *event, const int *stops)
+{
+	struct truth *truth = calloc(m->n_cpus + 1, sizeof(*truth));
+	uint64_t tsc = 0;
+	int r = truth ? read_event(event, &tsc) : -ENOMEM;
+
+	if (r == 0 && (!m->have_clock || m->perf_ns == MANIFEST_ABSENT))
+		r = -ENODATA;
+	if (r == 0)
+		r = read_truth(m, dir, stops, truth);
+	if (r == 0)
+		r = compare_all(m, truth, perf_ns(m, tsc));
+	free(truth);
+	return r;
 }

@@ -12,7 +12,8 @@
  *
  * - The trigger is not earlier than the event.
  * - A CPU was traced beyond the event, and no longer than the stop that M has for it.
- * - A CPU was dark no longer than M says.
+ * - What M calls dark is not shorter than the time from the first stop of all CPUs to the CPU's
+ *   restart, and not longer than the time from the trigger to the CPU's next stop.
  *
  * Returns the number of what is wrong, or -errno. */
 int times_compare(const struct manifest *m, const char *dir, const char *event, const int *stops);
