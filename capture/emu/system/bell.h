@@ -43,7 +43,9 @@ struct bell {
 	__u32 art_num, art_den; /* TSC = ART * num / den */
 	__u32 first;		/* START: the event starts for the first time */
 	/* For whoever wants to know which thread executes: the linear address of this CPU's pointer
-	 * to its struct task_struct, and where the thread's ID is in there. */
-	__u64 current_task;
+	 * to its struct task_struct, and where the thread's ID is in there. Both lie in the
+	 * kernel's direct mapping, whose linear addresses are the physical ones and DIRECT_MAP
+	 * more. */
+	__u64 current_task, direct_map;
 	__u32 tid_offset, reserved;
 };

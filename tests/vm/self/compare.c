@@ -65,6 +65,7 @@ struct cpu {
 	uint32_t *match; /* of each decoded entry: its number in the log, and 1 more; 0: none */
 	uint64_t stretches, wrong, unknown, unknown_insns;
 	struct intervals_result times;
+	uint64_t nobodys; /* user instructions whose thread the log does not say */
 };
 
 static void stream_done(struct stream *s)
@@ -354,6 +355,7 @@ static void compare_threads(struct cpu *c)
 			continue;
 		claimed = tid_at(d, i, &dmark);
 		real = tid_at(t, c->match[i] - 1u, &tmark);
+		c->nobodys += real == 0;
 		if (real == 0)
 			continue;
 		c->stretches += begins;
@@ -365,6 +367,10 @@ static void compare_threads(struct cpu *c)
 				", decoded as of %" PRIu32 "\n",
 				c->number, d->v[i], real, claimed);
 		begins = false;
+	}
+	if (c->stretches == 0 && c->nobodys > 0) {
+		fprintf(stderr, "CPU %" PRIu32 ": the log names no thread\n", c->number);
+		c->differences++;
 	}
 }
 

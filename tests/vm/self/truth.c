@@ -34,7 +34,7 @@ struct cpu {
 	bool on;
 	bool os, user; /* IA32_RTIT_CTL.OS and .User */
 	bool kernel;   /* the last instruction was the kernel's */
-	uint64_t current_task;
+	uint64_t current_task, direct_map;
 	uint32_t tid_offset;
 	unsigned int files;
 	uint8_t *file; /* mapped */
@@ -79,16 +79,17 @@ static void put(struct cpu *c, uint64_t ip)
 	((struct truthlog_chunk *)c->chunk)->used = c->used;
 }
 
-/* Logs the thread to which the kernel returned. */
-static void put_thread(struct cpu *c, unsigned int vcpu)
+/* Logs the thread to which the kernel returned. Reads RAM: with page table isolation, the addresses
+ * are not mapped any more. */
+static void put_thread(struct cpu *c)
 {
-	uint64_t task;
-	uint32_t tid;
+	const uint64_t *task = vm_ram(c->current_task - c->direct_map, sizeof(*task));
+	const uint32_t *tid =
+		task ? vm_ram(*task - c->direct_map + c->tid_offset, sizeof(*tid)) : NULL;
 
-	if (!vm_read(vcpu, c->current_task, &task, sizeof(task)) ||
-	    !vm_read(vcpu, task + c->tid_offset, &tid, sizeof(tid)))
+	if (!tid)
 		return;
-	put(c, TRUTHLOG_THREAD | tid);
+	put(c, TRUTHLOG_THREAD | *tid);
 	c->last = 0;
 }
 
@@ -109,7 +110,7 @@ static void on_instruction(unsigned int vcpu, void *userdata)
 	if (!c->on)
 		return;
 	if (c->kernel && !kernel && c->user)
-		put_thread(c, vcpu);
+		put_thread(c);
 	c->kernel = kernel;
 	if (!(kernel ? c->os : c->user) || (i->repeated && c->previous == i->ip))
 		return;
@@ -171,6 +172,7 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->kernel = true;
 		c->clock_offset = vm_clock_offset();
 		c->current_task = bell->current_task;
+		c->direct_map = bell->direct_map;
 		c->tid_offset = bell->tid_offset;
 	} else if (bell && bell->op == BELL_STOP) {
 		end_file(c);

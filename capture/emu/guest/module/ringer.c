@@ -91,6 +91,7 @@ bool ringer_start(struct ringer *r, const struct ringer_buf *b, u64 ctl, u64 off
 		.art_den = RINGER_ART_DEN,
 		.first = first,
 		.current_task = current_here(),
+		.direct_map = PAGE_OFFSET,
 		.tid_offset = offsetof(struct task_struct, pid),
 	};
 	return ring(&r->bell, BELL_START) == BELL_OK;
