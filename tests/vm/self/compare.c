@@ -5,7 +5,8 @@
  * PSB. An instruction of the log that the decoder does not claim must lie in a gap, or have begun
  * without being completed. Then the times (times.h).
  *
- * Prints one line a CPU and exits with 1 if anything differs, 2 if the files cannot be used.
+ * Prints one line a CPU, and one for all with the share of each gap. Exits with 1 if anything
+ * differs, 2 if the files cannot be used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -448,6 +449,35 @@ static void report(const struct cpu *c)
 	putchar('\n');
 }
 
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* What share of all that executed lies in gaps, by the gap's name. */
+static void report_shares(const struct cpu *cpus, size_t n)
+{
+	uint64_t executed = 0, missing = 0, stretches = 0, unknown = 0;
+	uint64_t gaps[ARRAY_SIZE(cpus->gaps)] = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		executed += cpus[i].equal + cpus[i].missing;
+		missing += cpus[i].missing;
+		stretches += cpus[i].stretches;
+		unknown += cpus[i].unknown;
+		for (size_t k = 0; k < ARRAY_SIZE(gaps); k++)
+			gaps[k] += cpus[i].gaps[k];
+	}
+	printf("all: %" PRIu64 " instructions executed, %.4f %% not claimed", executed,
+	       percent(missing, executed));
+	for (size_t k = 0; k < ARRAY_SIZE(gaps); k++)
+		if (gaps[k] > 0)
+			printf(", %.4f %% in %s", percent(gaps[k], executed),
+			       fault_name((enum fault)k));
+	printf("; %" PRIu64 " stretches, %.4f %% without a thread\n", stretches,
+	       percent(unknown, stretches));
+}
+
 /* Compares and prints each CPU. 0; 1: something differs. */
 static int compare_all(const struct manifest *m, struct cpu *cpus, const char *dir, int *stops)
 {
@@ -463,6 +493,7 @@ static int compare_all(const struct manifest *m, struct cpu *cpus, const char *d
 		stream_done(&cpus[i].decoded);
 		free(cpus[i].match);
 	}
+	report_shares(cpus, m->n_cpus);
 	if (instructions == 0)
 		fprintf(stderr, "nothing was decoded\n");
 	return differences > 0 || instructions == 0;
