@@ -676,8 +676,18 @@ static void fpt_add_files(int cpu, struct fpt_cpu *c)
 	debugfs_create_u32("mute", 0600, d, &c->mute);
 }
 
-/* A CPU without power forgets its registers, and the kernel does not restore them. Runs on the one
- * online CPU with interrupts off. */
+/* A CPU without power forgets its registers, and the kernel does not restore them. Both functions
+ * run on the one online CPU with interrupts off. */
+static int fpt_suspend(void)
+{
+	struct fpt_cpu *c = this_cpu_ptr(&fpt_cpus);
+	u64 total;
+
+	if (has_unit && c->on)
+		ringer_stop(c->ringer, &total);
+	return 0;
+}
+
 static void fpt_resume(void)
 {
 	struct fpt_cpu *c = this_cpu_ptr(&fpt_cpus);
@@ -688,7 +698,27 @@ static void fpt_resume(void)
 	raw_spin_unlock(&c->lock);
 }
 
-static struct syscore_ops fpt_syscore = {.resume = fpt_resume};
+#ifdef FPT_SYSCORE_HAS_DATA
+static int fpt_suspend_data(void *unused)
+{
+	return fpt_suspend();
+}
+
+static void fpt_resume_data(void *unused)
+{
+	fpt_resume();
+}
+
+static const struct syscore_ops fpt_syscore_ops = {
+	.suspend = fpt_suspend_data,
+	.resume = fpt_resume_data,
+};
+static struct syscore fpt_syscore = {.ops = &fpt_syscore_ops};
+#else
+static struct syscore_ops fpt_syscore = {.suspend = fpt_suspend, .resume = fpt_resume};
+#define register_syscore   register_syscore_ops
+#define unregister_syscore unregister_syscore_ops
+#endif
 
 static int __init fpt_init(void)
 {
@@ -718,7 +748,7 @@ static int __init fpt_init(void)
 		fpt_forget_unit();
 		return ret;
 	}
-	register_syscore_ops(&fpt_syscore);
+	register_syscore(&fpt_syscore);
 	pr_info("registered PMU intel_pt, type %d, %s\n", fpt_pmu.type,
 		has_unit ? "with the emulator's trace unit" : "fed by debugfs");
 	return 0;
@@ -726,7 +756,7 @@ static int __init fpt_init(void)
 
 static void __exit fpt_exit(void)
 {
-	unregister_syscore_ops(&fpt_syscore);
+	unregister_syscore(&fpt_syscore);
 	perf_pmu_unregister(&fpt_pmu);
 	debugfs_remove_recursive(fpt_dir);
 	fpt_forget_unit();
