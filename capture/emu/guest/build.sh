@@ -1,18 +1,22 @@
 #!/bin/bash
-# build.sh CACHE: makes what the virtual machine needs, in the folder CACHE: kernel, module, initramfs
-# and root image, all of Debian's packages. Nothing is made twice. Status 77, with a reason on stderr:
-# cannot be had here.
+# build.sh CACHE [SERIES]: makes what the virtual machine needs, in the folder CACHE: kernel, module, initramfs
+# and root image, all of Debian's packages. SERIES: of the kernel, as 6.12; default: the one that Debian's
+# release has. Nothing is made twice. Status 77, with a reason on stderr: cannot be had here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # As installed, the bell is in the module's folder.
 module_files=("$here"/module/*)
 [ -e "$here/module/bell.h" ] || module_files+=("$here/../system/bell.h")
 cache=$1
+metapackage=linux-image-${2:+$2-}cloud-amd64
 tmp=$cache/tmp
 umask 022
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
  grep sed mawk procps less findutils libc-bin base-files base-passwd login jq systemd-coredump"
+# Of these, a kernel has some built in.
 drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
+# For workloads.
+modules="dummy overlay"
 PATH=$PATH:/usr/sbin:/sbin
 
 skip() { echo "$*" >&2; exit 77; }
@@ -38,24 +42,28 @@ check_tools() {
 		gcc gcc
 		make make
 		strip binutils
+		xz xz-utils
 		dpkg-deb dpkg
 	END
 	[ -z "$missing" ] || skip "missing packages:$missing"
 	! ldd "$(command -v busybox)" >/dev/null 2>&1 || skip "busybox is not static; the package busybox-static is"
 }
 
+depends_on() { # PACKAGE PATTERN
+	apt-cache depends "$1" 2>/dev/null | awk -v pattern="$2" '$1 == "Depends:" && $2 ~ pattern { print $2 }'
+}
+
 kernel() {
-	local image version series deb
+	local image version deb
 	step "kernel and headers"
-	image=$(apt-cache depends linux-image-cloud-amd64 |
-		awk '/Depends: linux-image-/ { print $2; exit }')
-	[ -n "$image" ] || skip "apt knows no linux-image-cloud-amd64"
+	image=$(depends_on "$metapackage" ^linux-image-)
+	[ -n "$image" ] || skip "apt knows no $metapackage"
 	version=${image#linux-image-}
-	series=${version%%-*}
 	mkdir -p "$tmp/debs" "$tmp/kernel"
+	# shellcheck disable=SC2046
 	(cd "$tmp/debs" && quietly ../log apt-get -qq -o APT::Sandbox::User=root download "$image" \
-		"linux-headers-$version" "linux-headers-${version%-cloud-amd64}-common" \
-		"linux-kbuild-${series%.*}") || skip "cannot download the kernel's packages"
+		"linux-headers-$version" $(depends_on "linux-headers-$version" '^linux-(headers|kbuild)-')) ||
+		skip "cannot download the kernel's packages"
 	for deb in "$tmp"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$tmp/kernel"
 	done
@@ -64,15 +72,27 @@ kernel() {
 	sed -i "s,/usr/src/,$cache/kernel/usr/src/,g" "$tmp/kernel/headers/Makefile"
 }
 
+# Copies a module of the kernel to DIR. False: there is none of that name.
+kernel_module() { # NAME DIR
+	local file
+	file=$(find "$tmp/kernel/lib/modules" -name "$1.ko" -o -name "$1.ko.xz")
+	[ -n "$file" ] || return 1
+	cp "$file" "$2/"
+	[ "${file%.xz}" = "$file" ] || xz -d "$2/$1.ko.xz"
+}
+
 initramfs() {
-	local driver
+	local driver name there=
 	step "initramfs"
-	mkdir -p "$tmp/ird"/{bin,dev,root,m}
+	mkdir -p "$tmp/ird"/{bin,dev,root,m} "$tmp/ko"
+	for name in $modules; do
+		kernel_module "$name" "$tmp/ko" || die "the kernel has no $name.ko"
+	done
 	cp "$(command -v busybox)" "$tmp/ird/bin/busybox"
 	for driver in $drivers; do
-		cp "$(find "$tmp/kernel/lib/modules" -name "$driver.ko")" "$tmp/ird/m/"
+		! kernel_module "$driver" "$tmp/ird/m" || there+=" $driver"
 	done
-	sed "s/@drivers@/$drivers/" "$here/initramfs.sh" >"$tmp/ird/init"
+	sed "s/@drivers@/$there/" "$here/initramfs.sh" >"$tmp/ird/init"
 	chmod 755 "$tmp/ird/init"
 	(cd "$tmp/ird" && find . | cpio -o -H newc --quiet | gzip -1) >"$tmp/initramfs"
 	rm -rf "$tmp/kernel/lib"
@@ -144,7 +164,7 @@ system() {
 	kernel
 	initramfs
 	root_image
-	mv "$tmp/kernel" "$tmp/vmlinuz" "$tmp/initramfs" "$tmp/root.img" "$cache/"
+	mv "$tmp/kernel" "$tmp/ko" "$tmp/vmlinuz" "$tmp/initramfs" "$tmp/root.img" "$cache/"
 	rm -rf "$tmp"
 	echo "$stamp" >"$cache/stamp"
 }
@@ -158,7 +178,8 @@ module() {
 	mkdir "$cache/module"
 	cp "${module_files[@]}" "$cache/module/"
 	chmod -R u+w "$cache/module"
-	quietly "$cache/module.log" make -s -C "$cache/kernel/headers" M="$cache/module" modules ||
+	quietly "$cache/module.log" make -s -C "$cache/kernel/headers" M="$cache/module" \
+		CONFIG_DEBUG_INFO_BTF_MODULES= modules ||
 		die "the module does not compile"
 	strip --strip-debug "$cache/module/fake_intel_pt.ko"
 	echo "$stamp" >"$cache/module.stamp"
