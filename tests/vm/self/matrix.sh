@@ -1,13 +1,17 @@
 #!/bin/bash
 # matrix.sh [NAME...]: the long form of the self-traced machine, for `make check-selftrace`: boots a
 # machine for each line of the list below, or only for the lines with these names, and prints a table.
-# Needs some minutes a line. Status 1: a line failed.
+# Needs some minutes a line. PTSNAP_VM_KEEP: a folder where bundle, log and console of each line are kept.
+# Status 1: a line failed.
 set -u
 src=$(cd "$(dirname "$0")/.." && pwd)
 build=${PTSNAP_BUILDDIR:?}
+cache=${PTSNAP_VM_CACHE:-$build/tests/vm/cache}
 status=0
 
-# NAME OPTIONS: of selftrace.
+work() { echo "--file=$src/self/work/$1.sh -- sh ./$1.sh"; } # NAME
+
+# NAME OPTIONS: of selftrace; "~" is a space in an argument.
 list() {
 	cat <<-END
 		user --trace=user --aux-size=8M
@@ -32,19 +36,32 @@ list() {
 		sigusr2 --trace=both --trigger=sigusr2
 		unit-fails --trace=both --trigger=unit
 		units --trace=both --aux-size=8M -- sh -c 'for~i~in~1~2~3~4~5~6~7~8;do~systemd-run~-q~--wait~-p~DynamicUser=yes~-p~PrivateTmp=yes~true;done'
+		user-6.12 --trace=user --kernel-version=6.12
+		kernel-6.12 --trace=kernel --kernel-version=6.12
+		both-6.12 --trace=both --kernel-version=6.12
+		mitigations-6.12 --trace=both --kernel-version=6.12 --kernel=nokaslr
+		eight-cpus --trace=both --cpus=8 --aux-size=1M
+		preempt --trace=both --kernel=mitigations=off~nokaslr~preempt=full
+		modules --trace=both --file=$cache/ko/dummy.ko $(work modules)
+		bpf --trace=both --file=$build/tests/support/guest_bpf $(work bpf)
+		keys --trace=both $(work keys)
+		hotplug --trace=both $(work hotplug)
+		spaces --trace=both --file=$cache/ko/overlay.ko $(work spaces)
+		sleep --trace=both $(work sleep)
 	END
 }
 
 one() { # NAME OPTION...
 	local name=$1 out t0=$SECONDS r
 	shift
-	out=$(bash "$src/selftrace" "${@//\~/ }" 2>&1)
+	set -- ${PTSNAP_VM_KEEP:+--keep="$PTSNAP_VM_KEEP/$name"} "${@//\~/ }"
+	out=$(bash "$src/selftrace" "$@" 2>&1)
 	r=$?
 	[ $r = 77 ] && { echo "$name: cannot be run here: ${out##*$'\n'}"; return; }
 	[ $r = 0 ] || status=1
 	printf '%s: %s, %s s\n' "$name" "$([ $r = 0 ] && echo equal || echo "NOT EQUAL")" $((SECONDS - t0))
 	if [ $r = 0 ]; then
-		echo "$out" | grep '^CPU' | sed 's/^/  /'
+		echo "$out" | grep -E '^(CPU|all)' | sed 's/^/  /'
 	else
 		echo "$out" | tail -n 30 | sed 's/^/  /'
 	fi
