@@ -36,10 +36,12 @@
 #define IS_GAP(v)	((v) >> 48 == 0x8003)
 #define LOW_48(address) ((address)&0xffffffffffffull)
 
-/* Behind a gap, so many instructions must be equal to find the place again. */
-#define KEY 24u
+/* Behind a difference, so many instructions must be equal to find the place again. */
+#define KEY 4000u
 /* One stop differs from another within so many instructions. */
 #define MOST 1000000u
+/* Instructions of the log that are read besides twice as many as the decoder claims: gaps. */
+#define GAPS_MOST 40000000u
 /* Differences that are printed. */
 #define MAX_SAID 5u
 
@@ -271,15 +273,26 @@ static void differs(struct cpu *c, size_t at, size_t pos)
 	fputc('\n', stderr);
 }
 
-/* The place in T, at or before POS, where D goes on before a gap. */
-static size_t find_again(struct cpu *c, size_t at, size_t pos)
+/* The last place in T, at or before POS, before which N instructions are equal to those before AT,
+ * or all up to a gap. 0: none. */
+static size_t find_equal(const struct stream *d, size_t at, const struct stream *t, size_t pos,
+			 size_t n)
 {
 	bool end;
 
 	for (size_t p = pos; p > 0; p--)
-		if (equal_back(&c->decoded, at, &c->truth, p, KEY, &end) == KEY || end)
+		if (equal_back(d, at, t, p, n, &end) == n || end)
 			return p;
 	return 0;
+}
+
+/* The place in T, at or before POS, where D goes on before a gap or a difference. The kernel's ways
+ * in and out and its loops are the same many times: as much as possible must be equal. */
+static size_t find_again(const struct stream *d, size_t at, const struct stream *t, size_t pos)
+{
+	size_t p = find_equal(d, at, t, pos, MOST);
+
+	return p > 0 ? p : find_equal(d, at, t, pos, KEY);
 }
 
 /* Compares D, whose end is before the first POS entries of T. */
@@ -292,7 +305,7 @@ static void compare_back(struct cpu *c, size_t pos)
 		uint64_t v = d->v[at - 1];
 
 		if (IS_GAP(v)) {
-			size_t p = find_again(c, at - 1, pos);
+			size_t p = find_again(d, at - 1, t, pos);
 
 			c->missing += pos - p;
 			c->gaps[v - GAP] += pos - p;
@@ -318,7 +331,7 @@ static void compare_back(struct cpu *c, size_t pos)
 			differs(c, at, pos);
 			return;
 		} else {
-			size_t p = find_again(c, at, pos);
+			size_t p = find_again(d, at, t, pos);
 
 			differs(c, at, pos);
 			c->missing += pos - p;
@@ -375,6 +388,20 @@ static void compare_threads(struct cpu *c)
 	}
 }
 
+/* How many instructions of D are equal from the end of T back, or, if D ends with a gap, from where
+ * it goes on in front of that gap. */
+static size_t equal_from_end(const struct stream *d, const struct stream *t)
+{
+	size_t at = d->n, pos = t->n;
+	bool gap = false, end;
+
+	while (at > 0 && !is_address(d->v[at - 1]))
+		gap |= IS_GAP(d->v[--at]);
+	if (gap)
+		pos = find_again(d, at, t, pos);
+	return equal_back(d, gap ? at : d->n, t, pos, MOST, &end);
+}
+
 /* The stop of the snapshot ends the file before whose end most is equal: all stops end alike, in
  * the kernel's own code that stops tracing. Returns its number, or -1. */
 static int find_stop(const struct cpu *c, const char *dir)
@@ -385,11 +412,10 @@ static int find_stop(const struct cpu *c, const char *dir)
 	for (unsigned int i = 0;; i++) {
 		struct stream t = {0};
 		size_t equal;
-		bool end;
 
 		if (read_truth(dir, c->number, i, MOST, &t) < 0)
 			return best;
-		equal = equal_back(&c->decoded, c->decoded.n, &t, t.n, MOST, &end);
+		equal = equal_from_end(&c->decoded, &t);
 		if (equal >= most && equal > 0) {
 			most = equal;
 			best = (int)i;
@@ -410,7 +436,7 @@ static int compare_cpu(struct cpu *c, const char *dir)
 	stop = find_stop(c, dir);
 	/* The trace may begin before the last start. */
 	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
-		read_truth(dir, c->number, (unsigned int)i, c->instructions * 5 / 4 + MOST,
+		read_truth(dir, c->number, (unsigned int)i, c->instructions * 2 + GAPS_MOST,
 			   &c->truth);
 	c->match = calloc(c->decoded.n, sizeof(*c->match));
 	if (!c->match)
