@@ -606,6 +606,19 @@ static void tend_after_such_a_sleep_a_cpu_that_is_away_has_no_ring(void **state)
 	assert_null(h->source->cpus[2].pt.aux);
 }
 
+/* Measured in a machine that woke up at once. */
+static void tend_after_a_sleep_that_was_very_short_traces_in_new_rings(void **state)
+{
+	struct perf_host *h = *state;
+
+	perf_host_must_open(h);
+	fake_perf.clock_zero = 77 + 779111;
+	perf_host_tend(h);
+	assert_int_equal(h->removed, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(fake_perf_running(i), 1);
+}
+
 static void tend_clock_of_other_rounding_keeps_the_rings(void **state)
 {
 	struct perf_host *h = *state;
@@ -684,6 +697,7 @@ int main(void)
 		TEST(tend_after_a_sleep_that_stopped_the_tsc_traces_into_new_rings),
 		TEST(tend_after_such_a_sleep_cpus_that_were_away_get_their_sideband_back),
 		TEST(tend_after_such_a_sleep_a_cpu_that_is_away_has_no_ring),
+		TEST(tend_after_a_sleep_that_was_very_short_traces_in_new_rings),
 		TEST(tend_clock_of_other_rounding_keeps_the_rings),
 		TEST(open_clock_page_that_seems_to_be_written_for_ever_is_read),
 		TEST(disable_all_stops_the_first_then_all_and_enable_restarts),
