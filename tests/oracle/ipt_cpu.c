@@ -9,11 +9,10 @@
 
 #include "decoder/code/insn.h"
 
-#define FNV_PRIME 0x100000001b3ull
-
 struct ipt_cpu {
 	struct pt_insn_decoder *decoder; /* NULL: the block decoder is used */
 	struct pt_block_decoder *blocks;
+	struct pt_query_decoder *query; /* tells where execution is at a PSB */
 	/* The instructions of the last block that were not returned yet. */
 	struct insn_reader *insns;
 	uint64_t at;
@@ -22,8 +21,7 @@ struct ipt_cpu {
 	struct pt_image *image;
 	ipt_read_fn *read;
 	void *userdata;
-	int status; /* of the last call; negative: must synchronise again */
-	bool ended;
+	int status;   /* of the last call; negative: must synchronise again */
 	bool entered; /* tracing was enabled since the last instruction */
 	uint64_t errors, error_offset;
 	int error;
@@ -74,7 +72,9 @@ struct ipt_cpu *ipt_cpu_new(const struct manifest *m, const uint8_t *trace, size
 	c->userdata = userdata;
 	c->status = -pte_nosync;
 	c->image = pt_image_alloc("bundle");
-	if (c->image == NULL || pt_image_set_callback(c->image, read_memory, c) < 0 ||
+	c->query = pt_qry_alloc_decoder(&config);
+	if (c->image == NULL || c->query == NULL ||
+	    pt_image_set_callback(c->image, read_memory, c) < 0 ||
 	    (blocks ? open_blocks(c, &config) : open_insns(c, &config)) < 0) {
 		ipt_cpu_free(c);
 		return NULL;
@@ -88,6 +88,7 @@ void ipt_cpu_free(struct ipt_cpu *c)
 		return;
 	pt_insn_free_decoder(c->decoder);
 	pt_blk_free_decoder(c->blocks);
+	pt_qry_free_decoder(c->query);
 	insn_reader_free(c->insns);
 	pt_image_free(c->image);
 	free(c);
@@ -105,33 +106,50 @@ static void failed(struct ipt_cpu *c)
 		pt_blk_get_offset(c->blocks, &c->error_offset);
 }
 
-/* Takes all events before the next instruction. False: no instruction follows yet. */
+/* Takes all events before the next instruction. False: no instruction follows. */
 static bool ready(struct ipt_cpu *c)
 {
 	struct pt_event event;
 
-	if (c->status < 0) {
-		c->status = c->decoder != NULL ? pt_insn_sync_forward(c->decoder)
-					       : pt_blk_sync_forward(c->blocks);
-		c->ended = c->status < 0;
-		c->entered = true;
-	}
+	if (c->status < 0)
+		return false;
 	while (c->status >= 0 && (c->status & pts_event_pending)) {
 		c->status = c->decoder != NULL ? pt_insn_event(c->decoder, &event, sizeof(event))
 					       : pt_blk_event(c->blocks, &event, sizeof(event));
 		if (c->status >= 0 && event.type == ptev_enabled)
 			c->entered = true;
 	}
-	if (c->status < 0 && !c->ended)
+	if (c->status < 0)
 		failed(c);
 	return c->status >= 0;
 }
 
-static uint64_t hash_ip(uint64_t hash, uint64_t ip)
+bool ipt_cpu_begin(struct ipt_cpu *c, uint64_t *ret_psb)
 {
-	for (unsigned int shift = 0; shift < 64; shift += 8)
-		hash = (hash ^ (ip >> shift & 0xff)) * FNV_PRIME;
-	return hash;
+	c->left = 0;
+	c->entered = true;
+	c->status = c->decoder != NULL ? pt_insn_sync_forward(c->decoder)
+				       : pt_blk_sync_forward(c->blocks);
+	if (c->status < 0)
+		return false;
+	if (c->decoder != NULL)
+		pt_insn_get_sync_offset(c->decoder, ret_psb);
+	else
+		pt_blk_get_sync_offset(c->blocks, ret_psb);
+	return true;
+}
+
+bool ipt_cpu_sync(struct ipt_cpu *c, uint64_t from, uint64_t *ret_psb, uint64_t *ret_ip)
+{
+	int status = 0;
+
+	do {
+		if (!ipt_cpu_begin(c, ret_psb))
+			return false;
+		if (*ret_psb >= from)
+			status = pt_qry_sync_set(c->query, ret_ip, *ret_psb);
+	} while (*ret_psb < from || status < 0 || (status & pts_ip_suppressed));
+	return true;
 }
 
 /* The block decoder follows direct jumps and calls within a block, and so must we. */
@@ -186,21 +204,16 @@ static bool next_insn(struct ipt_cpu *c, uint64_t *ret_ip)
 	return insn.iclass != ptic_error;
 }
 
-void ipt_cpu_step(struct ipt_cpu *c, uint64_t n, struct ipt_step *ret, uint64_t *thread_hash)
+int ipt_cpu_next(struct ipt_cpu *c, uint64_t *ret_ip, bool *ret_entered)
 {
-	*ret = (struct ipt_step){.hash = IPT_HASH_BASIS};
-	while (n > 0 && (!c->ended || c->left > 0)) {
-		uint64_t ip;
-
-		if (!(c->decoder != NULL ? next_insn(c, &ip) : next_in_block(c, &ip)))
-			continue;
-		ret->entered |= ret->instructions == 0 && c->entered;
-		ret->hash = hash_ip(ret->hash, ip);
-		*thread_hash = hash_ip(*thread_hash, ip);
-		ret->instructions++;
-		c->entered = false;
-		n--;
+	while (c->left > 0 || c->status >= 0) {
+		if (c->decoder != NULL ? next_insn(c, ret_ip) : next_in_block(c, ret_ip)) {
+			*ret_entered = c->entered;
+			c->entered = false;
+			return 1;
+		}
 	}
+	return c->status == -pte_eos ? 0 : -1;
 }
 
 uint64_t ipt_cpu_errors(const struct ipt_cpu *c, const char **ret_why, uint64_t *ret_offset)

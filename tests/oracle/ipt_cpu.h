@@ -1,5 +1,6 @@
 /*
- * Decodes one CPU's trace with libipt in steps. The caller gives the address space of each step.
+ * Decodes one CPU's trace with libipt, instruction by instruction. The caller gives the address
+ * space of each.
  */
 #pragma once
 
@@ -9,9 +10,7 @@
 
 #include "proto/bundle/manifest.h"
 
-#define IPT_HASH_BASIS 0xcbf29ce484222325ull
-
-/* Copies up to SIZE bytes of code at ADDRESS in the current step's address space. 0: no code. */
+/* Copies up to SIZE bytes of code at ADDRESS in the current address space. 0: no code. */
 typedef size_t ipt_read_fn(void *userdata, uint64_t address, uint8_t *to, size_t size);
 
 struct ipt_cpu;
@@ -21,11 +20,13 @@ struct ipt_cpu *ipt_cpu_new(const struct manifest *m, const uint8_t *trace, size
 			    bool blocks, ipt_read_fn *read, void *userdata);
 void ipt_cpu_free(struct ipt_cpu *c);
 
-struct ipt_step {
-	uint64_t instructions, hash;
-	bool entered; /* tracing was enabled before the first instruction */
-};
-/* Decodes the next N instructions, fewer at the end of the trace. Continues THREAD_HASH. */
-void ipt_cpu_step(struct ipt_cpu *c, uint64_t n, struct ipt_step *ret, uint64_t *thread_hash);
+/* Goes to the next PSB, at first the first one. False: there is none. */
+bool ipt_cpu_begin(struct ipt_cpu *c, uint64_t *ret_psb);
+/* Goes on to the next PSB at or behind offset FROM at which tracing is on: its offset, and the
+ * address of the next instruction. False: there is none. */
+bool ipt_cpu_sync(struct ipt_cpu *c, uint64_t from, uint64_t *ret_psb, uint64_t *ret_ip);
+/* The next instruction's address; *ret_entered: tracing was enabled in front of it. 1; 0: the trace
+ * ends; -1: an error, behind which only ipt_cpu_sync() helps. */
+int ipt_cpu_next(struct ipt_cpu *c, uint64_t *ret_ip, bool *ret_entered);
 /* Number of libipt's errors so far; text and place of the last one. */
 uint64_t ipt_cpu_errors(const struct ipt_cpu *c, const char **ret_why, uint64_t *ret_offset);
