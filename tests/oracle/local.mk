@@ -13,6 +13,11 @@ noinst_PROGRAMS += tests/oracle/perfdata_dump
 tests_oracle_perfdata_dump_SOURCES = tests/oracle/perfdata_dump.c
 tests_oracle_perfdata_dump_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
 
+# What ptsnapctl makes of a perf.data, as a file.
+noinst_PROGRAMS += tests/oracle/perfdata_bundle
+tests_oracle_perfdata_bundle_SOURCES = tests/oracle/perfdata_bundle.c
+tests_oracle_perfdata_bundle_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+
 if HAVE_LIBIPT
 if HAVE_CMOCKA
 check_PROGRAMS += tests/oracle/flow_check
