@@ -1,8 +1,8 @@
 # Tests the recorder with a real perf core, in a VM.
 LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh \
-	tests/vm/self/mutants.sh tests/vm/self/short.sh tests/vm/tryhost.sh \
-	tests/vm/self/workload.sh tests/vm/self/work/bpf.sh tests/vm/self/work/hotplug.sh \
+	tests/vm/self/mutants.sh tests/vm/self/perf.sh tests/vm/self/set_ratio.py tests/vm/self/short.sh \
+	tests/vm/tryhost.sh tests/vm/self/workload.sh tests/vm/self/work/bpf.sh tests/vm/self/work/hotplug.sh \
 	tests/vm/self/work/keys.sh tests/vm/self/work/modules.sh tests/vm/self/work/sleep.sh \
 	tests/vm/self/work/spaces.sh \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
@@ -45,7 +45,7 @@ tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h 
 	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h
 tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/intervals.c tests/vm/self/intervals.h \
-	tests/vm/self/times.c tests/vm/self/times.h \
+	tests/vm/self/perf_lines.c tests/vm/self/perf_lines.h tests/vm/self/times.c tests/vm/self/times.h \
 	tests/vm/self/truthlog.h
 tests_vm_self_compare_LDADD = $(WORKER_LIBS)
 

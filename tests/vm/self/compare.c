@@ -1,9 +1,10 @@
 /*
  * Compares a bundle that was recorded in a self-traced virtual machine with what its CPUs executed:
- * compare BUNDLE TRUTH-DIRECTORY EVENT. For each CPU, the instructions that the decoder claims must
- * be those of the log (truthlog.h), one by one, from the stop of the snapshot back to the first
- * PSB. An instruction of the log that the decoder does not claim must lie in a gap, or have begun
- * without being completed. Then the times (times.h).
+ * compare BUNDLE TRUTH-DIRECTORY [EVENT]. Or compares what perf script prints (perf_lines.h), from
+ * standard input: compare --perf TRUTH-DIRECTORY. For each CPU, the instructions that the decoder
+ * claims must be those of the log (truthlog.h), one by one, from the stop of the snapshot back to
+ * the first PSB. An instruction of the log that the decoder does not claim must lie in a gap, or
+ * have begun without being completed. Then, with EVENT, the times of stops (times.h).
  *
  * Prints one line a CPU, and one for all with the share of each gap. Exits with 1 if anything
  * differs, 2 if the files cannot be used.
@@ -24,6 +25,7 @@
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
 #include "tests/vm/self/intervals.h"
+#include "tests/vm/self/perf_lines.h"
 #include "tests/vm/self/times.h"
 #include "tests/vm/self/truthlog.h"
 
@@ -61,8 +63,10 @@ struct stream {
 
 struct cpu {
 	struct stream decoded, truth;
+	bool perf;   /* decoded by perf: gaps are numbers of its errors */
 	uint64_t lo; /* of the last item */
 	uint32_t number;
+	int stop; /* the snapshot's among all stops of this CPU; -1: not found */
 	uint64_t instructions, equal, missing, attempts, restarts, differences;
 	uint64_t gaps[256];
 	uint32_t *match; /* of each decoded entry: its number in the log, and 1 more; 0: none */
@@ -133,6 +137,28 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 		}
 	}
 	return 0;
+}
+
+/* --- What perf claims --- */
+
+#define PERF_CPUS 64u
+
+static void on_perf_line(void *userdata, const struct perf_line *line)
+{
+	struct cpu *c = &((struct cpu *)userdata)[MIN_OF(line->cpu, PERF_CPUS - 1)];
+
+	c->number = line->cpu;
+	switch (line->kind) {
+	case PERF_LINE_INSTRUCTION:
+		append_mark(&c->decoded, line->tid);
+		append(&c->decoded, line->ip);
+		break;
+	case PERF_LINE_BRANCH:
+		if (line->interrupt || line->edge)
+			append(&c->decoded, BOUNDARY | LOW_48(line->ip));
+		break;
+	case PERF_LINE_ERROR: append(&c->decoded, GAP + line->error); break;
+	}
 }
 
 /* --- What executed --- */
@@ -461,17 +487,20 @@ static void report(const struct cpu *c)
 	       c->number, c->instructions, c->equal, c->missing, c->attempts, c->restarts,
 	       c->differences);
 	for (size_t i = 0; i < ARRAY_SIZE(c->gaps); i++)
-		if (c->gaps[i] > 0)
+		if (c->gaps[i] > 0 && c->perf)
+			printf(", %" PRIu64 " in perf's error %zu", c->gaps[i], i);
+		else if (c->gaps[i] > 0)
 			printf(", %" PRIu64 " in %s", c->gaps[i], fault_name((enum fault)i));
 	if (c->stretches > 0)
 		printf("; %" PRIu64 " stretches of user code, %" PRIu64
 		       " instructions in a wrong thread, "
 		       "%" PRIu64 " stretches with %" PRIu64 " instructions without a thread",
 		       c->stretches, c->wrong, c->unknown, c->unknown_insns);
-	printf("; of %" PRIu64 " times, %" PRIu64 " wrong, %" PRIu64
-	       " behind the interval, which is %" PRIu64 " ticks wide",
-	       c->times.within + c->times.behind + c->times.wrong, c->times.wrong, c->times.behind,
-	       c->times.known > 0 ? c->times.wide / c->times.known : 0);
+	if (!c->perf)
+		printf("; of %" PRIu64 " times, %" PRIu64 " wrong, %" PRIu64
+		       " behind the interval, which is %" PRIu64 " ticks wide",
+		       c->times.within + c->times.behind + c->times.wrong, c->times.wrong,
+		       c->times.behind, c->times.known > 0 ? c->times.wide / c->times.known : 0);
 	putchar('\n');
 }
 
@@ -505,13 +534,12 @@ static void report_shares(const struct cpu *cpus, size_t n)
 }
 
 /* Compares and prints each CPU. 0; 1: something differs. */
-static int compare_all(const struct manifest *m, struct cpu *cpus, const char *dir, int *stops)
+static int compare_all(struct cpu *cpus, size_t n, const char *dir)
 {
 	uint64_t differences = 0, instructions = 0;
 
-	for (size_t i = 0; i < m->n_cpus; i++) {
-		cpus[i].number = m->cpus[i].cpu;
-		stops[i] = compare_cpu(&cpus[i], dir);
+	for (size_t i = 0; i < n; i++) {
+		cpus[i].stop = compare_cpu(&cpus[i], dir);
 		report(&cpus[i]);
 		differences += cpus[i].differences + cpus[i].wrong + cpus[i].times.wrong;
 		instructions += cpus[i].instructions;
@@ -519,7 +547,7 @@ static int compare_all(const struct manifest *m, struct cpu *cpus, const char *d
 		stream_done(&cpus[i].decoded);
 		free(cpus[i].match);
 	}
-	report_shares(cpus, m->n_cpus);
+	report_shares(cpus, n);
 	if (instructions == 0)
 		fprintf(stderr, "nothing was decoded\n");
 	return differences > 0 || instructions == 0;
@@ -537,9 +565,13 @@ static int compare(const struct bundle *b, const char *dir, const char *event)
 
 	if (r == 0)
 		r = replay_all(replay, &consumer);
+	for (size_t i = 0; i < m->n_cpus && cpus; i++)
+		cpus[i].number = m->cpus[i].cpu;
 	if (r == 0)
-		unequal = compare_all(m, cpus, dir, stops);
-	if (r == 0)
+		unequal = compare_all(cpus, m->n_cpus, dir);
+	for (size_t i = 0; i < m->n_cpus && r == 0; i++)
+		stops[i] = cpus[i].stop;
+	if (r == 0 && event)
 		r = times_compare(m, dir, event, stops);
 	replay_free(replay);
 	free(cpus);
@@ -547,13 +579,32 @@ static int compare(const struct bundle *b, const char *dir, const char *event)
 	return r < 0 ? r : unequal || r > 0;
 }
 
+static int compare_perf(const char *dir)
+{
+	struct cpu *cpus = calloc(PERF_CPUS, sizeof(*cpus));
+	int r = cpus ? perf_lines_read(stdin, on_perf_line, cpus) : -ENOMEM;
+	size_t n = PERF_CPUS;
+
+	while (r == 0 && n > 0 && cpus[n - 1].decoded.n == 0)
+		n--;
+	for (size_t i = 0; i < n && r == 0; i++)
+		cpus[i].perf = true;
+	if (r == 0)
+		r = compare_all(cpus, n, dir);
+	free(cpus);
+	return r < 0 ? 2 : r;
+}
+
 int main(int argc, char **argv)
 {
 	struct bundle *b = NULL;
-	int fd = argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
+	int fd = argc == 3 || argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
 
+	if (argc == 3 && strcmp(argv[1], "--perf") == 0)
+		return compare_perf(argv[2]);
 	if (fd < 0 || bundle_open(fd, &b) != 0) {
-		fprintf(stderr, "usage: compare BUNDLE TRUTH-DIRECTORY EVENT\n");
+		fprintf(stderr, "usage: compare BUNDLE TRUTH-DIRECTORY [EVENT]\n"
+				"       compare --perf TRUTH-DIRECTORY\n");
 		return 2;
 	}
 	r = compare(b, argv[2], argv[3]);

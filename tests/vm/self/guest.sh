@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs in a guest that traces itself, as root: installs the recorder and starts its service, runs a
 # workload, has a trigger take a snapshot, and copies the bundle to out/. The file "settings" has
-# TRACE, AUX, TERMS, MODEL and TRIGGER, and the file "workload" what the guest does meanwhile.
+# TRACE, AUX, TERMS, MODEL, TRIGGER and PERF, and the file "workload" what the guest does meanwhile.
 . ./lib.sh
 . ./install.sh
 . ./settings
@@ -71,6 +71,7 @@ check "tracing stops" ctl -q yield
 check "the snapshot is the trigger's" is "$(kind)" "$(echo $TRIGGER | sed 's/client/control/;s/sigusr2/signal/')"
 check "is fetched" ctl -q fetch --format=bundle -o out/self.ptsnap "$SNAPSHOT"
 check "the service stops" systemctl stop ptsnapd.socket ptsnapd.service
+[ -z "$PERF" ] || . ./perf.sh
 journalctl -o short-monotonic --no-hostname >out/journal 2>&1
 check "no program of ours complained of its memory" fails grep -E "AddressSanitizer|runtime error" out/journal
 dmesg >out/dmesg
