@@ -46,6 +46,7 @@ struct cpu {
 	const struct timeline_thread *before; /* thread of the last stretch */
 	bool begun;			      /* the CPU has had a stretch */
 	bool compressed;		      /* the last instruction was a compressed return */
+	bool kernel;			      /* ... was the kernel's */
 	uint64_t end;			      /* of the last item, at the earliest (TSC) */
 	/* libipt is lost for this reason, up to the code at IP that is executing at offset PSB. */
 	bool lost;
@@ -191,8 +192,9 @@ static void compare_one(struct at *at, uint64_t ip)
 	o->equal++;
 	at->thread->instructions++;
 	at->thread->hash = hash_u64(at->thread->hash, ip);
-	if (at->first && !entered && !replay_is_kernel(o->replay, ip))
+	if (at->first && !entered && !at->cpu->kernel && !replay_is_kernel(o->replay, ip))
 		differs(at, ip, "another thread, but tracing went on");
+	at->cpu->kernel = replay_is_kernel(o->replay, ip);
 	at->first = false;
 }
 
