@@ -60,6 +60,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/base/place.c ctl/base/place.h \
 	ctl/base/progress.c ctl/base/progress.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
+	ctl/perfdata/import_kernel.c ctl/perfdata/import_kernel.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
 	ctl/decode/import_pevents.c \
 	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \

@@ -29,6 +29,38 @@ static bool is_json(int fd)
 	return pread(fd, &first, 1, 0) == 1 && first == '{';
 }
 
+/* The directory that perf record --kcore makes of its file has the file as DIR/data, and that of
+ * perf record --threads also has a file for each thread (tools/perf/util/data.c,
+ * perf_data__create_dir()). *ret is PATH or, to be freed, the file in the directory PATH. 0, or an
+ * exit code after a message. */
+static int find_file(const char *path, char **ret)
+{
+	CLEANUP_FREE char *data = NULL, *thread = NULL;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		*ret = strdup(path);
+		return *ret ? 0 : say_error(EXIT_CODE_FAILURE, "out of memory");
+	}
+	if (asprintf(&data, "%s/data", path) < 0)
+		data = NULL;
+	if (asprintf(&thread, "%s/data.0", path) < 0)
+		thread = NULL;
+	if (!data || !thread)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	if (access(thread, F_OK) == 0)
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: not a regular file; ptsnapctl does not read the directories "
+				 "that `perf record --threads' writes",
+				 path);
+	if (access(data, F_OK) < 0)
+		return say_error(
+			EXIT_CODE_FAILURE,
+			"%s: not a regular file, and no directory of `perf record --kcore'", path);
+	*ret = TAKE_PTR(data);
+	return 0;
+}
+
 static int open_bundle(const char *path, int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -36,11 +68,6 @@ static int open_bundle(const char *path, int *ret_fd)
 
 	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
-	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-		return say_error(EXIT_CODE_FAILURE,
-				 "%s: not a regular file; ptsnapctl does not read the directories "
-				 "that `perf record --threads' writes",
-				 path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", path);
 	if (st.st_size == 0)
@@ -58,12 +85,15 @@ static int open_file(const struct decode_request *q, int *ret_fd)
 {
 	CLEANUP(stored_freep) struct stored *stored = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
-	int r = open_bundle(q->bundle, &fd);
+	CLEANUP_FREE char *path = NULL;
+	int r = find_file(q->bundle, &path);
 
+	if (r == 0)
+		r = open_bundle(path, &fd);
 	if (r != 0)
 		return r;
 	if (import_perfdata_is(fd))
-		return import_perfdata(fd, q->bundle, q->sysroot, q->settings->quiet, ret_fd);
+		return import_perfdata(fd, path, q->sysroot, q->settings->quiet, ret_fd);
 	if (q->sysroot)
 		return say_error(EXIT_CODE_USAGE,
 				 "--sysroot goes with a perf.data; a bundle contains its files");

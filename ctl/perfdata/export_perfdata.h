@@ -9,8 +9,9 @@
  * export_images.c writes the bundle's programs as files, so that perf finds the code of another
  * host. Import: import_perfdata.c reads the file and composes the bundle in memory,
  * import_records.c translates the kernel's records (plain and compressed), import_traces.c joins
- * the pieces of each trace, and import_images.c looks for the mapped files and adds their bytes.
- * proto/perf/perfdata.h reads the layout of a perf.data file.
+ * the pieces of each trace, import_images.c looks for the mapped files and adds their bytes, and
+ * import_kernel.c adds perf's copy of the kernel's memory. proto/perf/perfdata.h reads the layout
+ * of a perf.data file.
  *
  * Decisions that govern the room:
  * - A perf.data file becomes a bundle in memory before anything is decoded, and its records get the

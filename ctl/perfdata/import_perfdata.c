@@ -18,6 +18,7 @@
 
 #include "ctl/base/say.h"
 #include "ctl/perfdata/import_images.h"
+#include "ctl/perfdata/import_kernel.h"
 #include "ctl/perfdata/import_private.h"
 
 #define MAGIC_SIZE 8u
@@ -325,6 +326,8 @@ static int write_bundle(struct import *i)
 						       sideband->size));
 	if (r == 0)
 		r = import_images_write(&i->images, i->sysroot, m, &i->writer);
+	if (r == 0)
+		r = import_kernel_write(i->path, m, &i->writer);
 	if (r == 0)
 		r = add_notes(i);
 	return r == 0 ? import_written(bundle_write_end(&i->writer, m)) : r;

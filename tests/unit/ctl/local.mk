@@ -63,6 +63,10 @@ check_PROGRAMS += tests/unit/ctl/perfdata/test_import
 tests_unit_ctl_perfdata_test_import_SOURCES = tests/unit/ctl/perfdata/test_import.c $(TEST_MAKE_PERFDATA)
 tests_unit_ctl_perfdata_test_import_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)
 
+check_PROGRAMS += tests/unit/ctl/perfdata/test_import_kernel
+tests_unit_ctl_perfdata_test_import_kernel_SOURCES = tests/unit/ctl/perfdata/test_import_kernel.c
+tests_unit_ctl_perfdata_test_import_kernel_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/check/test_walk_match
 tests_unit_ctl_check_test_walk_match_SOURCES = tests/unit/ctl/check/test_walk_match.c
 tests_unit_ctl_check_test_walk_match_LDADD = $(ctl_test_libs)
