@@ -58,6 +58,8 @@ one() { # NAME OPTION...
 	out=$(bash "$src/selftrace" "$@" 2>&1)
 	r=$?
 	[ $r = 77 ] && { echo "$name: cannot be run here: ${out##*$'\n'}"; return; }
+	# A workload that failed was not traced at its work.
+	[ $r != 0 ] || grep -q '^# .* the workload took .*, status 0$' <<<"$out" || r=1
 	[ $r = 0 ] || status=1
 	printf '%s: %s, %s s\n' "$name" "$([ $r = 0 ] && echo equal || echo "NOT EQUAL")" $((SECONDS - t0))
 	if [ $r = 0 ]; then
