@@ -414,18 +414,23 @@ static void compare_threads(struct cpu *c)
 	}
 }
 
-/* How many instructions of D are equal from the end of T back, or, if D ends with a gap, from where
- * it goes on in front of that gap. */
+/* How many instructions of D are equal from the end of T back, across gaps, until there are MOST.
+ */
 static size_t equal_from_end(const struct stream *d, const struct stream *t)
 {
-	size_t at = d->n, pos = t->n;
-	bool gap = false, end;
+	size_t at = d->n, pos = t->n, sum = 0;
+	bool end = true;
 
-	while (at > 0 && !is_address(d->v[at - 1]))
-		gap |= IS_GAP(d->v[--at]);
-	if (gap)
-		pos = find_again(d, at, t, pos);
-	return equal_back(d, gap ? at : d->n, t, pos, MOST, &end);
+	while (end && at > 0 && pos > 0 && sum < MOST) {
+		size_t equal = equal_back(d, at, t, pos, MOST, &end);
+
+		sum += equal;
+		while (at > 0 && !IS_GAP(d->v[at - 1]))
+			at--;
+		at -= at > 0;
+		pos = find_equal(d, at, t, pos - equal, MOST);
+	}
+	return sum;
 }
 
 /* The stop of the snapshot ends the file before whose end most is equal: all stops end alike, in
