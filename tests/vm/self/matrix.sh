@@ -28,6 +28,8 @@ list() {
 		icelake --trace=user --cpu-model=icelake
 		sapphirerapids --trace=both --cpu-model=sapphirerapids
 		alderlake --trace=user --cpu-model=alderlake
+		perf-user --perf --trace=user --aux-size=8M
+		perf-both --perf --trace=both --pt=noretcomp,mtc,mtc_period=6
 		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-kernel --trace=kernel --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-both --trace=both --aux-size=8M --file=$build/tests/support/guest_rare -- ./guest_rare
@@ -63,7 +65,7 @@ one() { # NAME OPTION...
 	[ $r = 0 ] || status=1
 	printf '%s: %s, %s s\n' "$name" "$([ $r = 0 ] && echo equal || echo "NOT EQUAL")" $((SECONDS - t0))
 	if [ $r = 0 ]; then
-		echo "$out" | grep -E '^(CPU|all)' | sed 's/^/  /'
+		echo "$out" | grep -E '^(CPU|all|perf |ptsnapctl |.*libipt)' | sed 's/^/  /'
 	else
 		echo "$out" | tail -n 30 | sed 's/^/  /'
 	fi
