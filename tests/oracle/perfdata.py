@@ -186,6 +186,27 @@ def check_refused(tmp):
     return f"{len(cases)} kinds"
 
 
+def check_directory(tmp):
+    """Decodes the file in a directory as perf record --kcore makes it."""
+    folder, root = f"{tmp}/directory", f"{tmp}/synthetic"
+    os.makedirs(folder)
+    p = subprocess.run([CTL, "decode", folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                       text=True)
+    if p.returncode != 1 or "--kcore" not in p.stderr:
+        raise ValueError(f"an empty one: exit {p.returncode}: {p.stderr}")
+    run([MAKE, "plain", f"{folder}/data"])
+    whole, file = summary(f"--sysroot={root}", folder), summary(f"--sysroot={root}", f"{folder}/data")
+    if whole["instructions"] != SYNTHETIC["plain"][0] or whole["threads"] != file["threads"]:
+        raise ValueError(f"{whole['instructions']} instructions, of the file {file['instructions']}")
+    with open(f"{folder}/data.0", "wb"):
+        pass
+    p = subprocess.run([CTL, "decode", folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                       text=True)
+    if p.returncode != 1 or "--threads" not in p.stderr:
+        raise ValueError(f"with threads: exit {p.returncode}: {p.stderr}")
+    return f"{whole['instructions']} instructions"
+
+
 KNOWN = ("COMM", "FORK", "EXIT", "MMAP2", "SWITCH", "SWITCH_CPU_WIDE")
 LINE = re.compile(r"^(?:(?:(-?\d+) )?(\d+) )?0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_([A-Z_0-9]+)(.*)$")
 PERFS = {"FINISHED_ROUND", "FINISHED_INIT", "ID_INDEX", "THREAD_MAP", "CPU_MAP", "TIME_CONV",
@@ -248,6 +269,7 @@ def cases(tmp):
         yield f"synthetic {kind}", lambda kind=kind: check_synthetic(tmp, kind)
     yield "truncated", lambda: check_truncated(tmp)
     yield "refused", lambda: check_refused(tmp)
+    yield "directory", lambda: check_directory(tmp)
     for name, path, options in FOLDERS:
         if os.path.isdir(f"{CORPUS}/{name}"):
             yield name, lambda a=(name, path, options): check_folder(tmp, *a)
