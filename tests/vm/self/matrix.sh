@@ -28,8 +28,8 @@ list() {
 		icelake --trace=user --cpu-model=icelake
 		sapphirerapids --trace=both --cpu-model=sapphirerapids
 		alderlake --trace=user --cpu-model=alderlake
-		perf-user --perf --trace=user --aux-size=8M
-		perf-both --perf --trace=both --pt=noretcomp,mtc,mtc_period=6
+		perf-user --perf --trace=user --aux-size=2M
+		perf-both --perf --trace=both --aux-size=2M
 		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-kernel --trace=kernel --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-both --trace=both --aux-size=8M --file=$build/tests/support/guest_rare -- ./guest_rare
