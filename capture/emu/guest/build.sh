@@ -12,7 +12,7 @@ metapackage=linux-image-${2:+$2-}cloud-amd64
 tmp=$cache/tmp
 umask 022
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
- grep sed mawk procps less findutils libc-bin base-files base-passwd login jq systemd-coredump"
+ grep sed mawk procps less ncurses-base findutils libc-bin base-files base-passwd login jq systemd-coredump"
 # Of these, a kernel has some built in.
 drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
 # For workloads.

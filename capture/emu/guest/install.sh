@@ -19,3 +19,9 @@ allow_kernel() {
 	cp /usr/lib/ptsnap/sysctl.d/*.conf /etc/sysctl.d/ &&
 		/lib/systemd/systemd-sysctl /etc/sysctl.d/60-ptsnap-*.conf
 }
+
+# UNIT: takes longer than usual here, with an emulated processor on a busy host.
+be_patient() {
+	mkdir -p "/etc/systemd/system/$1.service.d"
+	printf '[Service]\nTimeoutStartSec=5min\nWatchdogSec=5min\n' >"/etc/systemd/system/$1.service.d/70-patient.conf"
+}

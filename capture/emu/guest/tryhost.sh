@@ -27,14 +27,14 @@ configure() {
 		[Limits]
 		UserBurst=0
 	END
-	allow_kernel && systemctl daemon-reload
+	be_patient ptsnapd && be_patient ptsnap-snapshot@ && allow_kernel && systemctl daemon-reload
 }
 
 greet() {
 	cat <<-END
 
-		This is a virtual machine whose $(nproc) CPUs have Intel PT. The recorder, ptsnapd.service, traces all that
-		they execute, programs and the kernel. All of it is slower than on a processor. Try:
+		This is a virtual machine with Intel PT and $(nproc) CPU(s). The recorder, ptsnapd.service, traces all that
+		is executed, programs and the kernel. All of it is slower than on a processor. Try:
 
 		  ptsnapctl status                        # is each CPU traced?
 		  ptsnapctl snapshot --last=5ms           # what all CPUs did just now, on one page
@@ -63,10 +63,12 @@ touch started
 export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin TERM
 cd /root || exit 125
 if [ -e "$here/command" ]; then
+	# A pipe: COMMAND must not believe that it has a terminal.
 	stty -F /dev/ttyS1 raw
-	bash "$here/command" </dev/null >/dev/ttyS1 2>&1
-	status=$?
+	bash "$here/command" </dev/null 2>&1 | cat >/dev/ttyS1
+	status=${PIPESTATUS[0]}
 else
+	[ -e "/lib/terminfo/${TERM:0:1}/$TERM" ] || TERM=vt220
 	stty -F /dev/ttyS0 rows "$ROWS" cols "$COLUMNS"
 	greet >/dev/ttyS0
 	setsid -cw bash -l </dev/ttyS0 >/dev/ttyS0 2>&1

@@ -28,6 +28,7 @@ configure() {
 	for unit in ptsnapd ptsnap-snapshot@; do
 		mkdir -p "$UNITS/$unit.service.d"
 		printf '[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n' >"$UNITS/$unit.service.d/80-local.conf"
+		be_patient $unit
 	done
 	# The unit whose failure is a trigger.
 	printf '[Unit]\nOnFailure=ptsnap-snapshot@%%n.service\n[Service]\nType=oneshot\nExecStart=%s fail\n' \
@@ -65,7 +66,7 @@ sh ./workload >out/workload.log 2>&1
 echo $? >out/workload.status
 note "the workload took from $t0 to $(up), status $(cat out/workload.status)"
 check "the trigger: $TRIGGER" trigger_event
-check "takes a snapshot" within 60 stored
+check "takes a snapshot" within 300 stored
 # What the recorder executes from now on would fill the log of what executed.
 check "tracing stops" ctl -q yield
 check "the snapshot is the trigger's" is "$(kind)" "$(echo $TRIGGER | sed 's/client/control/;s/sigusr2/signal/')"
