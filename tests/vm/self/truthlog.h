@@ -38,9 +38,9 @@
 #define TRUTHLOG_TIME	    0x8004000000000000ull
 #define TRUTHLOG_IS_TIME(v) ((v) >> 48 == 0x8004)
 #define TRUTHLOG_STEP	    256u
-#define TRUTHLOG_BELL  "%u %s %" PRIu64
-#define TRUTHLOG_START "start"
-#define TRUTHLOG_STOP  "stop"
+#define TRUTHLOG_BELL	    "%u %s %" PRIu64
+#define TRUTHLOG_START	    "start"
+#define TRUTHLOG_STOP	    "stop"
 
 struct truthlog_chunk {
 	uint64_t magic;
