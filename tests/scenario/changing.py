@@ -272,8 +272,7 @@ def one(name, workload, options):
             taken += check_threads(bundle)
             # Without time, the beginning of a window is unknown.
             parts += 1 if "doubt" in options else check_deadlines(bundle, work)
-        if (changes < options.get("changes", 20) or parts == 0 or size < WORTH or
-                (taken == 0 and not options.get("far"))):
+        if changes < 20 or parts == 0 or size < WORTH or (taken == 0 and not options.get("far")):
             raise Failed(f"{changes} changes of code, {parts} partial windows, {size} bytes, "
                          f"{taken} steps of other threads")
         return (f"{len(r.bundles())} snapshots, {insns} instructions, {taken} steps of other "
@@ -288,9 +287,7 @@ SMALL = ["--emu-quantum=20000"]
 def short_list(_):
     becomes = {"cpus": 2, "count": lambda bundle: count_loads(bundle, *PROGRAMS)}
     swaps = {"cpus": 1, "count": lambda bundle: count_loads(bundle, PIECES)}
-    # On a busy host, a CPU's turns are long, and few are in the ring.
-    shares = {"cpus": 2, "count": lambda bundle: count_switches(bundle, *PROGRAMS), "emu": SMALL,
-              "changes": 2}
+    shares = {"cpus": 2, "count": lambda bundle: count_switches(bundle, *PROGRAMS), "emu": SMALL}
     return [
         ("exec", becoming, becomes),
         ("dlopen", swapping, swaps),
