@@ -245,7 +245,7 @@ static bool follow_item(struct at *at)
 	const struct flow_item *item = at->item;
 	struct cpu *c = at->cpu;
 
-	/* What the packets before decided lies before the PSB. */
+	/* The packets before the PSB decided the code up to the PSB. */
 	if (c->lost && item->offset < c->psb && item->offset > c->offset) {
 		at->o->lost_insns[c->reason] += c->n;
 		c->n = 0;

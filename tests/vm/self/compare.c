@@ -514,7 +514,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* What share of all that executed lies in gaps, by the gap's name. */
+/* Prints the share of the executed instructions that lie in gaps, for each kind of gap. */
 static void report_shares(const struct cpu *cpus, size_t n)
 {
 	uint64_t executed = 0, missing = 0, stretches = 0, unknown = 0;

@@ -42,7 +42,7 @@ make_unit() { # FILE SED-EXPRESSION
 
 # What a run's output says: named, same or unknown.
 judge() { # STATUS
-	if grep -Eq 'not explained| in (packet|tip|tnt|event|status|ret|async|image|code)[a-z-]*' "$work/said"; then
+	if grep -Eq 'not explained| in (packet|tip|tnt|event|status|ret-not-taken)[a-z-]*' "$work/said"; then
 		echo named
 	elif [ "$1" = 0 ]; then
 		echo same

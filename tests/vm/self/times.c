@@ -87,7 +87,7 @@ static int wrong(const struct manifest_cpu *c, const char *what, int64_t ns)
 	return 1;
 }
 
-/* What the log says of one CPU around the snapshot's stop, on the perf clock. */
+/* The times that the log has of one CPU around the snapshot's stop, on the perf clock. */
 struct truth {
 	bool known;
 	int64_t stop, start, next_stop;
