@@ -73,7 +73,7 @@ struct flow_in {
 	struct event event;
 	struct flow_when event_when;
 	uint64_t event_first_hi; /* of the first decision, if the event is a TNT */
-	struct flow_when past;	 /* of the packet that was used last */
+	struct flow_when past;	 /* of the packet that was used last; lo: of one with a place */
 };
 
 /* Marks (flow_mark.c). */
