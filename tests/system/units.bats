@@ -121,12 +121,12 @@ drop_in() {
 	run ! grep -rlE '^(Also|Wants|Requires|Sockets)=.*ptsnapd-status' "$UNITS"
 }
 
-@test "scores: recorder at most 2.0, decoder at most 0.5, snapshot at most 1.0" {
+@test "scores: recorder at most 2.2, decoder at most 0.5, snapshot at most 1.0" {
 	need systemd-analyze
 	score ptsnapd.service
 	score ptsnap-decode@x.service
 	score ptsnap-snapshot@a.service
-	below ptsnapd.service 20
+	below ptsnapd.service 22
 	below ptsnap-decode@x.service 5
 	below ptsnap-snapshot@a.service 10
 	run ! below ptsnapd.service 5
