@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
+#include "capture/proc/procfile.h"
 #include "daemon/check/check_private.h"
 #include "proto/base.h"
 
@@ -28,6 +29,16 @@ static int call_landlock(void)
 	long r = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
 
 	return r < 0 ? -errno : (int)r;
+}
+
+static int call_look_up(void)
+{
+	CLEANUP_CLOSE int dir = -EBADF;
+	int r = procfile_process("/proc", (uint32_t)getpid(), &dir), at;
+
+	at = r < 0 ? r : procfile_beneath(dir, "/", 0);
+	close_fd(at);
+	return MIN_OF(at, 0);
 }
 
 static int call_free_bytes(const char *path, uint64_t *ret)
@@ -51,7 +62,7 @@ void check_paths_init(struct check_paths *ret)
 		.dev = "/dev",
 		.boot = "/boot",
 		.root = "",
-		.calls = {cpuid_host, call_landlock, call_free_bytes},
+		.calls = {cpuid_host, call_landlock, call_look_up, call_free_bytes},
 	};
 }
 

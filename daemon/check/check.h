@@ -66,6 +66,7 @@ struct json_object *finding_to_json(const struct finding *finding);
 struct check_calls {
 	struct cpuid_reader cpuid;
 	int (*landlock)(void); /* the version of Landlock's ABI, or -errno */
+	int (*look_up)(void);  /* whether openat2(2) works: 0 or -errno */
 	/* Bytes that users without privileges may still write in the directory PATH; -errno if PATH
 	 * cannot be written to. */
 	int (*free_bytes)(const char *path, uint64_t *ret);

@@ -229,6 +229,24 @@ static void check_decoder(struct check *c)
 			  "the decoder's sandbox has seccomp and Landlock (ABI %d)", abi);
 }
 
+/* Whether files of programs that have exited can be looked up (daemon/record/files_open.c). */
+static void check_look_up(struct check *c)
+{
+	int r = c->paths->calls.look_up();
+
+	if (r < 0)
+		check_say(
+			c, FINDING_WARNING, "lookup",
+			"no RestrictSUIDSGID=yes in the unit; permit openat2(2) in the "
+			"container's seccomp profile; Linux 5.6 or newer",
+			"openat2(2) fails (%s): the code of programs that exit at once is missing "
+			"in reports",
+			strerror(-r));
+	else
+		check_say(c, FINDING_OK, "lookup", "",
+			  "files of programs that have exited can be looked up");
+}
+
 /* Checks what the emulated source needs. A missing part is a failure, as no other source traces
  * then. */
 static void check_emulator(struct check *c)
@@ -259,6 +277,7 @@ void check_storage(struct check *c)
 	if (c->emulated)
 		check_emulator(c);
 	check_room(c);
+	check_look_up(c);
 	check_decoder(c);
 }
 

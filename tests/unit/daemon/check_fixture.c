@@ -20,6 +20,7 @@
 
 uint64_t check_fixture_free;
 int check_fixture_landlock;
+int check_fixture_look_up;
 
 static int free_bytes(const char *path, uint64_t *ret)
 {
@@ -33,6 +34,11 @@ static int free_bytes(const char *path, uint64_t *ret)
 static int landlock(void)
 {
 	return check_fixture_landlock;
+}
+
+static int look_up(void)
+{
+	return check_fixture_look_up;
 }
 
 static int read_cpuid(void *userdata, uint32_t cpu, struct cpuid_leaf *leaves, size_t n)
@@ -121,7 +127,7 @@ int check_fixture_setup(void **state)
 		.sys = f->sys,
 		.dev = f->dev,
 		.boot = f->boot,
-		.calls = {{read_cpuid, f}, landlock, free_bytes},
+		.calls = {{read_cpuid, f}, landlock, look_up, free_bytes},
 	};
 	f->config = (struct config){
 		.source = CONFIG_INTEL_PT,
@@ -132,6 +138,7 @@ int check_fixture_setup(void **state)
 	};
 	check_fixture_free = 100ull << 30;
 	check_fixture_landlock = 4;
+	check_fixture_look_up = 0;
 	fake_perf_reset();
 	make_host(f);
 	*state = f;

@@ -24,6 +24,7 @@ struct check_fixture {
 
 extern uint64_t check_fixture_free; /* bytes in the state directory; UINT64_MAX: -EIO */
 extern int check_fixture_landlock;  /* ABI or -errno */
+extern int check_fixture_look_up;   /* 0 or -errno */
 
 int check_fixture_setup(void **state);
 int check_fixture_teardown(void **state);

@@ -564,6 +564,18 @@ static void check_host_without_a_decoder_names_the_option(void **state)
 	check_fixture_expect(f, FINDING_WARNING, "decoder", "cannot be decoded", "--worker=");
 }
 
+static void check_host_where_openat2_is_denied_says_what_it_costs(void **state)
+{
+	struct check_fixture *f = *state;
+
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "lookup", "can be looked up", NULL);
+	check_fixture_look_up = -ENOSYS;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "lookup", "programs that exit at once",
+			     "RestrictSUIDSGID=");
+}
+
 static void check_host_judges_the_decoders_sandbox(void **state)
 {
 	struct check_fixture *f = *state;
@@ -620,6 +632,7 @@ int main(void)
 		TEST(check_host_without_the_crystals_ratio_says_so),
 		TEST(check_host_with_a_full_disk_says_what_a_snapshot_takes),
 		TEST(check_host_without_a_decoder_names_the_option),
+		TEST(check_host_where_openat2_is_denied_says_what_it_costs),
 		TEST(check_host_judges_the_decoders_sandbox),
 	};
 
