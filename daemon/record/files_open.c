@@ -7,11 +7,11 @@
  * mapped file itself, whatever became of its name.
  *
  * If the mapping is gone, the path in the record is only a hint, which the process may have chosen.
- * The path is looked up in the process's own root, then in ours, without following symlinks (the
- * kernel's names of files have none) and without asking a file system for a name that the kernel
- * does not remember. A file found by path counts only if it is regular and has the record's device
- * and inode, or its build id as the kernel reads it. Before Linux 6.11 the kernel cannot read it,
- * and the file is taken unseen: the decoder compares, in its sandbox.
+ * The path is looked up in the process's own root, then in ours, then in that of process 1, without
+ * following symlinks (the kernel's names of files have none) and without asking a file system for a
+ * name that the kernel does not remember. A file found by path counts only if it is regular and has
+ * the record's device and inode, or its build id as the kernel reads it. Before Linux 6.11 the
+ * kernel cannot read it, and the file is taken unseen: the decoder compares, in its sandbox.
  *
  * Every file is first got with O_PATH, which opens nothing, and is opened when it is known where it
  * is. A mount between the question and the answer therefore gains nothing.
@@ -46,7 +46,9 @@
 #define WHY_NOT_PERMITTED "the recorder was not permitted to open it"
 #define WHY_TOO_MANY	  "the recorder has no more file descriptors"
 #define WHY_NOT_CACHED	  GONE " its path is not at hand, and to search for it could block"
-#define WHY_GONE	  GONE " process and file were gone before it could be opened"
+/* systemd's RestrictSUIDSGID=yes, and profiles of containers, make openat2(2) fail like that. */
+#define WHY_NO_LOOKUP "its process was gone, and openat2(2) is denied to the recorder, or unknown"
+#define WHY_GONE      GONE " process and file were gone before it could be opened"
 
 /* A record's file, as far as it is known before it is opened. */
 struct look {
@@ -77,6 +79,8 @@ static int fail(struct look *look, int r)
 		look->missing = WHY_TOO_MANY;
 	else if (r == -EAGAIN)
 		look->missing = WHY_NOT_CACHED;
+	else if (r == -ENOSYS)
+		look->missing = WHY_NO_LOOKUP;
 	return r;
 }
 
@@ -337,14 +341,27 @@ static int try_root_of(struct look *look, uint32_t pid, struct opentask_file *re
 	return r < 0 ? r : try_path(look, dir, ret);
 }
 
+/* Looks the path up in the root of process 1, which sees what is hidden from a service
+ * (ProtectHome=, PrivateTmp=). If the recorder may not, that is no reason why the file is missing.
+ */
+static int try_first_root(struct look *look, struct opentask_file *ret)
+{
+	const char *missing = look->missing;
+	int r = try_root_of(look, 1, ret);
+
+	if (r < 0)
+		look->missing = missing;
+	return r;
+}
+
 static bool is_blocked(const struct look *look)
 {
 	return look->missing && strcmp(look->missing, WHY_BLOCKING) == 0;
 }
 
 /* Opens the file: by the mapping, else in the root of the process; if the process is gone, in the
- * roots of the N processes OTHERS, which may have the same; else in our own. 0, or -errno with the
- * reason in look->missing. */
+ * roots of the N processes OTHERS, which may have the same; else in our own and in that of
+ * process 1. 0, or -errno with the reason in look->missing. */
 static int open_file(struct look *look, const uint32_t *others, size_t n, struct opentask_file *ret)
 {
 	int r = -ESRCH;
@@ -361,6 +378,8 @@ static int open_file(struct look *look, const uint32_t *others, size_t n, struct
 		r = try_root_of(look, others[i], ret);
 	if (r < 0 && !is_blocked(look))
 		r = try_own_root(look, ret);
+	if (r < 0 && !is_blocked(look))
+		r = try_first_root(look, ret);
 	if (r < 0 && !look->missing)
 		look->missing = WHY_GONE;
 	return r;

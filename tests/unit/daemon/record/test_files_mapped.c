@@ -25,7 +25,9 @@
 
 #include <cmocka.h>
 
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 
 #include "capture/proc/procfile.h"
 #include "capture/proc/procmaps.h"
@@ -382,6 +384,94 @@ static void files_see_of_a_gone_process_asks_its_living_parent(void **state)
 	mapper_end(&m);
 }
 
+/* As systemd's RestrictSUIDSGID=yes does. */
+static int deny_openat2(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {ARRAY_SIZE(filter), filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+		       ? -1
+		       : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Sees R, of a process that is gone, from where its file is hidden, as by ProtectHome=yes. Returns
+ * the exit status: 0, if the file was found. */
+static int see_from_aside(const struct perfrecord *r)
+{
+	CLEANUP(files_freep) struct files *f = new_files();
+
+	if (own_mounts() < 0 || mount("t", path_of("lower"), "tmpfs", 0, NULL) < 0)
+		return 77;
+	files_see(f, r);
+	return files_at(f, 0)->fd >= 0 ? 0 : 1;
+}
+
+/* Has a child see R of a process that is gone by SEE. */
+static void expect_seen(const struct perfrecord *r, int (*see)(const struct perfrecord *r))
+{
+	int status;
+	pid_t pid = test_fork();
+
+	if (pid == 0)
+		_exit(see(r));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void files_see_of_a_gone_process_asks_process_1(void **state)
+{
+	struct plan plan = {.name = "lower/f"};
+	struct mapper m;
+
+	(void)state;
+	/* In a container, process 1 may be out of reach. */
+	if (access("/proc/1/root/", F_OK) < 0)
+		skip();
+	assert_int_equal(make_elf(path_of("lower/f"), 1), 0);
+	start_or_skip(&m, &plan, NULL);
+	mapper_end(&m);
+	m.record.u.mmap2.pid = 0x7ffffff0u; /* beyond any pid_max */
+	expect_seen(&m.record, see_from_aside);
+}
+
+/* Sees R, of a process that is gone, where openat2(2) is denied. Returns the exit status: 0, if the
+ * reason says so. */
+static int see_without_openat2(const struct perfrecord *r)
+{
+	CLEANUP(files_freep) struct files *f = new_files();
+
+	if (deny_openat2() < 0)
+		return 77;
+	files_see(f, r);
+	return files_at(f, 0)->missing && strstr(files_at(f, 0)->missing, "openat2(2)") ? 0 : 1;
+}
+
+/* The file is still there: nobody may say that it is gone. */
+static void files_see_of_a_gone_process_without_openat2_says_so(void **state)
+{
+	struct plan plan = {.name = "lower/f"};
+	struct mapper m;
+
+	(void)state;
+	assert_int_equal(make_elf(path_of("lower/f"), 1), 0);
+	start_or_skip(&m, &plan, NULL);
+	mapper_end(&m);
+	m.record.u.mmap2.pid = 0x7ffffff0u; /* beyond any pid_max */
+	expect_seen(&m.record, see_without_openat2);
+	CLEANUP(files_freep) struct files *f = new_files();
+	files_see(f, &m.record);
+	expect_build(files_at(f, 0), 1);
+}
+
 /* The file is found by path, although stat(2) and the record have different devices. */
 static void files_see_of_an_overlay_finds_a_file_that_is_mapped_no_more(void **state)
 {
@@ -651,6 +741,8 @@ int main(void)
 		CASE(files_see_of_an_overlay_finds_a_file_of_the_lower_layer),
 		CASE(files_see_of_an_overlay_finds_a_file_of_the_upper_layer),
 		CASE(files_see_of_a_gone_process_asks_its_living_parent),
+		CASE(files_see_of_a_gone_process_asks_process_1),
+		CASE(files_see_of_a_gone_process_without_openat2_says_so),
 		CASE(files_see_of_an_overlay_finds_a_file_that_is_mapped_no_more),
 		CASE(files_see_in_another_user_namespace_finds_the_file),
 		CASE(files_see_of_an_overlay_of_another_user_does_not_touch_it),
