@@ -215,7 +215,7 @@ int suspects_stuck(struct report *r, const struct report_state *state,
 				   .count = call};
 	struct asking asking;
 	uint32_t function;
-	uint64_t begin;
+	uint64_t begin = 0;
 
 	if (state->kind != REPORT_STATE_BLOCKED || !state->certain || state->left == 0 ||
 	    state->left >= r->now || !receives(call) || !find_asking(r, c, &asking))
