@@ -63,6 +63,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/config/names.c daemon/config/names.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/record/procreader.c \
+	daemon/record/reread.c daemon/record/reread.h \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c daemon/record/silence.c \
 	daemon/job/remake.c daemon/job/remake.h \

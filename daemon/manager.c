@@ -350,6 +350,9 @@ static int manager_build_memory(struct manager *m)
 		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
 	if (r == 0)
 		r = memory_new(MAX_MEMORY_PROCESSES, &m->memory);
+	/* The software PMU tells the mappings of its processes again by itself. */
+	if (r == 0 && !m->command->emulated)
+		r = reread_new("/proc", &m->reread);
 	if (r < 0)
 		return r;
 	files_use(m->files, m->timeline, m->procs);
@@ -358,6 +361,7 @@ static int manager_build_memory(struct manager *m)
 	parts.files = m->files;
 	parts.procs = m->procs;
 	parts.memory = m->memory;
+	parts.reread = m->reread;
 	return intake_init(&m->intake, &parts);
 }
 
@@ -517,6 +521,7 @@ static void manager_free(struct manager *m)
 	procs_free(m->procs);
 	exclude_free(m->exclude);
 	names_free(m->names);
+	reread_free(m->reread);
 	memory_free(m->memory);
 	files_free(m->files);
 	timeline_free(m->timeline);

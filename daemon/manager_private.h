@@ -51,6 +51,7 @@ struct manager {
 	struct exclude *exclude;
 	size_t n_excluded; /* exclude_size() when all processes were last judged */
 	struct memory *memory;
+	struct reread *reread; /* NULL: the source tells mappings again by itself */
 	struct intake intake;
 	struct store *store;
 	struct jobs *jobs;

@@ -8,6 +8,7 @@
  */
 #include "capture/proc/procscan.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,8 @@ struct scan {
 	void *userdata;
 	int dir; /* /proc/PID: bound to this process even if its pid is used again */
 	uint32_t pid;
-	bool stopped; /* by a result of FN */
+	uint64_t time; /* of the records; 0: what ran before the recorder */
+	bool stopped;  /* by a result of FN */
 	char line[PROCMAPS_MAX_LINE];
 	uint8_t record[RECORD_MAX];
 };
@@ -53,7 +55,7 @@ static void dir_closep(DIR **dir)
 		closedir(*dir);
 }
 
-/* The record has time 0 and no CPU, as it tells a state and no event. */
+/* The record has no CPU, as it tells a state and no event. (In records with time 0, that is 0.) */
 static int give(struct scan *s, struct perfrecord *record)
 {
 	size_t size;
@@ -61,6 +63,8 @@ static int give(struct scan *s, struct perfrecord *record)
 
 	record->pid = s->pid;
 	record->tid = s->pid;
+	record->time = s->time;
+	record->cpu = s->time ? UINT32_MAX : 0;
 	r = perfrecord_compose(record, s->record, sizeof(s->record), &size);
 	if (r != 0)
 		return r;
@@ -72,7 +76,8 @@ static int give(struct scan *s, struct perfrecord *record)
 /* The leader's parent is that of the process, the other threads' parent is the leader. Neither
  * record may make its reader copy the parent's mappings into this process, so FORK has FORK_EXEC,
  * as perf sets it in records made from /proc, and the leader's COMM is one of an exec, which starts
- * an empty address space by the kernel's own rules. */
+ * an empty address space by the kernel's own rules. In a scan with a time, the leader's FORK does
+ * that, and a thread has only a name. */
 static int give_thread(struct scan *s, uint32_t tid, uint32_t ppid)
 {
 	bool leader = tid == s->pid;
@@ -88,9 +93,9 @@ static int give_thread(struct scan *s, uint32_t tid, uint32_t ppid)
 		return r;
 	fork.u.task = (__typeof__(fork.u.task)){
 		.pid = s->pid, .ppid = parent, .tid = tid, .ptid = parent};
-	comm.misc = leader ? PERF_RECORD_MISC_COMM_EXEC : 0;
+	comm.misc = leader && !s->time ? PERF_RECORD_MISC_COMM_EXEC : 0;
 	comm.u.comm = (__typeof__(comm.u.comm)){.pid = s->pid, .tid = tid, .comm = name};
-	r = give(s, &fork);
+	r = leader || !s->time ? give(s, &fork) : 0;
 	return r != 0 ? r : give(s, &comm);
 }
 
@@ -125,6 +130,29 @@ static int give_threads(struct scan *s, uint32_t ppid)
 	return r;
 }
 
+/* Whether the process may have written to pages of E, a private mapping of a file: a page that was
+ * written to is no longer the file's (Documentation/admin-guide/mm/pagemap.rst: bit 61 of the
+ * page's word; bit 62, it is swapped out; bit 63, it is present). */
+static bool may_be_changed(const struct scan *s, const struct procmaps_entry *e)
+{
+	const uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+	CLEANUP_CLOSE int fd = openat(s->dir, "pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t words[512];
+
+	for (uint64_t at = e->begin / size, end = e->end / size; fd >= 0 && at < end;) {
+		size_t want = MIN_OF((size_t)(end - at), ARRAY_SIZE(words)) * sizeof(words[0]);
+		ssize_t n = pread(fd, words, want, (off_t)(at * sizeof(words[0])));
+
+		if (n < (ssize_t)sizeof(words[0]))
+			return true;
+		for (size_t i = 0; i < (size_t)n / sizeof(words[0]); i++)
+			if (words[i] >> 62 & 1 || (words[i] >> 63 && !(words[i] >> 61 & 1)))
+				return true;
+		at += (size_t)n / sizeof(words[0]);
+	}
+	return fd < 0;
+}
+
 /* Records name memory without a file "//anon" (perf_event_mmap_event), whatever name prctl(2) gave
  * it. */
 static int give_mapping(struct scan *s, const struct procmaps_entry *e)
@@ -145,6 +173,8 @@ static int give_mapping(struct scan *s, const struct procmaps_entry *e)
 		.flags = e->flags,
 		.filename = anonymous ? "//anon" : e->path,
 	};
+	if (s->time && e->path[0] == '/' && e->flags == MAP_PRIVATE && may_be_changed(s, e))
+		record.u.mmap2.prot |= PROT_WRITE;
 	return give(s, &record);
 }
 
@@ -181,6 +211,8 @@ static int scan_process(struct scan *s, const char *proc, uint32_t pid)
 	s->dir = dir;
 	s->pid = pid;
 	r = procfile_stat(dir, &stat);
+	if (r == 0 && s->time && stat.kernel)
+		return 0;
 	if (r == 0)
 		r = give_threads(s, stat.ppid);
 	if (r == 0 && !stat.kernel)
@@ -192,6 +224,14 @@ int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userd
 {
 	struct scan s = {.fn = fn, .userdata = userdata};
 
+	return scan_process(&s, proc, pid);
+}
+
+int procscan_again(const char *proc, uint32_t pid, uint64_t time, procscan_fn fn, void *userdata)
+{
+	struct scan s = {.fn = fn, .userdata = userdata, .time = time};
+
+	assert(time > 0);
 	return scan_process(&s, proc, pid);
 }
 

@@ -22,7 +22,8 @@
  *   again is not mistaken for its former process. A process that vanishes is the result -ESRCH, and
  *   never an error that is logged.
  * - The room describes what runs before the recorder by the records that the recorder would have
- *   seen, in the kernel's format with time 0. Live records win over them.
+ *   seen, in the kernel's format with time 0. Live records win over them. After a loss of records
+ *   the room tells again, at a time, which mappings a process has.
  * - The text of /proc is the kernel's, but names, paths and command lines in it are a stranger's:
  *   they are bounded, and escapes are undone exactly as the kernel makes them.
  * - Reading a command line takes a lock of the process' memory, which the process can hold for as
@@ -81,6 +82,14 @@ int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userd
 /* All processes, kernel threads without mappings. Leaves out processes that vanish meanwhile, and
  * mappings that may not be seen. */
 int procscan_all(const char *proc, procscan_fn fn, void *userdata);
+
+/* After records were lost: all executable mappings of process PID, which nothing may have changed
+ * since TIME (perf ns, not 0): a FORK of the leader with PERF_RECORD_MISC_FORK_EXEC, which the
+ * kernel never sets, says that they begin; then come the COMMs of all threads and the MMAP2s. All
+ * have TIME and no CPU (UINT32_MAX). A private mapping of a file has PROT_WRITE if the process may
+ * have changed its bytes. 0, also for kernel threads, which give nothing; else as
+ * procscan_process(). */
+int procscan_again(const char *proc, uint32_t pid, uint64_t time, procscan_fn fn, void *userdata);
 
 /* --- Who has perf events open --- */
 

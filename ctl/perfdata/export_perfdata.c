@@ -103,10 +103,13 @@ static void send(struct exporter *x)
 /*
  * Whether perf may see the record. A bundle may come from anybody: types from 64 on mean perf's own
  * records, and perf reads a SAMPLE by other rules. Only records that our two events can
- * write may pass.
+ * write may pass. Of what the recorder read again after a loss, perf may see names and mappings;
+ * the FORK before them would be another process to perf.
  */
 static bool passes(const struct perfrecord *record)
 {
+	if (record->cpu == UINT32_MAX)
+		return record->type == PERF_RECORD_COMM || record->type == PERF_RECORD_MMAP2;
 	switch (record->type) {
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_COMM:

@@ -108,8 +108,10 @@ static struct json_object *status_timeline(const struct intake *in)
 {
 	struct json_object *o = json_object_new_object();
 	struct timeline_stats stats;
+	struct reread_stats again;
 
 	timeline_get_stats(in->timeline, &stats);
+	reread_get_stats(in->reread, &again);
 	put_number(o, "records", stats.records);
 	put_number(o, "folded", stats.folded);
 	put_number(o, "dropped", stats.dropped);
@@ -122,6 +124,9 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
 	put_number(o, "filesNotListed", files_dropped(in->files));
 	put_number(o, "openersStuck", files_stuck(in->files));
+	put_number(o, "sweeps", again.sweeps);
+	put_number(o, "processesRead", again.told);
+	put_number(o, "processesUnread", again.failed);
 	return o;
 }
 

@@ -145,6 +145,7 @@ int intake_init(struct intake *in, const struct intake_parts *parts)
 		.files = parts->files,
 		.procs = parts->procs,
 		.memory = parts->memory,
+		.reread = parts->reread,
 		.watch = {in, intake_ring_added, intake_ring_removed},
 	};
 	in->cpus = calloc(parts->source->n_cpus, sizeof(*in->cpus));
@@ -210,12 +211,18 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 	case PERF_RECORD_FORK:
 		if (r->u.task.pid == r->u.task.ppid)
 			break; /* a thread */
+		if (r->time > 0 && (r->misc & PERF_RECORD_MISC_FORK_EXEC)) {
+			procs_see(in->procs, r->u.task.pid); /* of procscan_again() */
+			break;
+		}
+		reread_changed(in->reread, r->u.task.pid, r->time);
 		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
 		memory_fork(in->memory, r->u.task.pid, r->u.task.ppid, r->time);
 		break;
 	case PERF_RECORD_EXIT:
 		if (r->u.task.pid != r->u.task.tid)
 			break; /* a thread */
+		reread_changed(in->reread, r->u.task.pid, r->time);
 		procs_exit(in->procs, r->u.task.pid, r->time);
 		memory_exit(in->memory, r->u.task.pid);
 		break;
@@ -224,10 +231,12 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 			procs_see(in->procs, r->u.comm.pid);
 			break;
 		}
+		reread_changed(in->reread, r->u.comm.pid, r->time);
 		procs_exec(in->procs, r->u.comm.pid, r->time);
 		memory_exec(in->memory, r->u.comm.pid, r->time);
 		break;
 	case PERF_RECORD_MMAP2:
+		reread_changed(in->reread, r->u.mmap2.pid, r->time);
 		files_see(in->files, r);
 		if (r->u.mmap2.prot & PROT_EXEC)
 			procs_map(in->procs, r->u.mmap2.pid, r->u.mmap2.filename);
@@ -247,6 +256,7 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 	case PERF_RECORD_LOST:
 		procs_lost(in->procs, r->time);
 		memory_lost(in->memory, r->time);
+		reread_lost(in->reread);
 		if (from->cpu)
 			intake_lost(in, from, r->u.lost.lost, r->time);
 		break;
@@ -355,15 +365,6 @@ int intake_fd(const struct intake *in)
 	return drain_fd(in->drain);
 }
 
-uint64_t intake_some(struct intake *in)
-{
-	uint64_t taken = intake_digest(in, SOME_BYTES);
-
-	files_take(in->files);
-	procs_refresh(in->procs, taken < SOME_BYTES ? PROCS_BUDGET_IDLE : PROCS_BUDGET);
-	return taken;
-}
-
 /* Takes in what is in the queue now, and no more: it may be filled as fast as it is emptied. */
 static uint64_t intake_digest_now(struct intake *in)
 {
@@ -373,13 +374,43 @@ static uint64_t intake_digest_now(struct intake *in)
 	return intake_digest(in, stats.queue_used);
 }
 
-uint64_t intake_drain(struct intake *in)
+/* Takes in all that the rings hold. */
+static uint64_t intake_flush(struct intake *in)
 {
 	uint64_t taken = 0;
 
 	while (drain_flush(in->drain) == DRAIN_FULL)
 		taken += intake_digest_now(in);
-	taken += intake_digest_now(in);
+	return taken + intake_digest_now(in);
+}
+
+/* Has mappings read again that a loss made doubtful. */
+static void intake_reread(struct intake *in)
+{
+	if (!in->reread)
+		return;
+	/* A record of a change that came before the answer must be known. */
+	if (reread_take(in->reread)) {
+		intake_flush(in);
+		reread_give(in->reread, source_now_ns(in->source, 0), intake_record, in);
+	}
+	reread_ask(in->reread, source_now_ns(in->source, 0));
+}
+
+uint64_t intake_some(struct intake *in)
+{
+	uint64_t taken = intake_digest(in, SOME_BYTES);
+
+	files_take(in->files);
+	intake_reread(in);
+	procs_refresh(in->procs, taken < SOME_BYTES ? PROCS_BUDGET_IDLE : PROCS_BUDGET);
+	return taken;
+}
+
+uint64_t intake_drain(struct intake *in)
+{
+	uint64_t taken = intake_flush(in);
+
 	procs_refresh(in->procs, PROCS_BUDGET);
 	return taken;
 }

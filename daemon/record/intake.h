@@ -7,8 +7,9 @@
  * procreader.c reads in another thread; procs_uid.c tells whose a process certainly is and which
  * processes are excluded. files.c keeps a descriptor of each file that was mapped executable, in
  * the list of files_list.c; files_open.c opens one file. faults.c remembers when something went
- * wrong. memory.c lists code that is in no file. silence.c finds trace units that write nothing.
- * command.c starts, watches and ends the traced command.
+ * wrong. memory.c lists code that is in no file. reread.c has the mappings of all processes read
+ * again after records were lost. silence.c finds trace units that write nothing. command.c starts,
+ * watches and ends the traced command.
  *
  * Decisions that govern the room:
  * - The drain's thread empties the rings whatever happens here. Records wait in its queue until the
@@ -16,9 +17,9 @@
  *   with the next record, if there is one; so the kernel's own count of lost records is read at
  *   each snapshot and before a ring is removed.
  * - Whatever a process can delay is done in a thread that can be left behind (daemon/base/aside.h):
- *   reading a command line, which is in the process's memory, and opening a mapped file, for which
- *   the process's mappings are asked. The thread gets copies of all it needs; the loop takes the
- *   results. A snapshot waits for results for a limited time.
+ *   reading a command line, which is in the process's memory, reading its mappings again, and
+ * opening a mapped file, for which the process's mappings are asked. The thread gets copies of all
+ * it needs; the loop takes the results. A snapshot waits for results for a limited time.
  * - Looking at /proc costs as much as hundreds of records. The facts of a process are therefore
  *   read some time after it began, and not at all if it has ended by then. Records win over the
  *   first look at /proc, except that a process found there after its fork is what /proc says of
@@ -48,6 +49,7 @@
 #include "daemon/record/files.h"
 #include "daemon/record/memory.h"
 #include "daemon/record/procs.h"
+#include "daemon/record/reread.h"
 #include "sideband/timeline/timeline.h"
 
 struct intake_cpu {
@@ -85,16 +87,18 @@ struct intake_parts {
 	struct files *files;
 	struct procs *procs;
 	struct memory *memory;
-	uint64_t queue_bytes; /* as for drain_new() */
-	uint64_t period_usec; /* as for drain_new() */
+	struct reread *reread; /* NULL: mappings are not read again after a loss */
+	uint64_t queue_bytes;  /* as for drain_new() */
+	uint64_t period_usec;  /* as for drain_new() */
 };
 
 struct intake {
-	struct source *source; /* borrowed, as the next four */
+	struct source *source; /* borrowed, as the next five */
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
 	struct memory *memory;
+	struct reread *reread;
 	struct drain *drain;	 /* owned */
 	struct intake_cpu *cpus; /* owned; as many as the source has */
 	uint64_t bad_records;	 /* records that contradicted themselves and were skipped */

@@ -120,7 +120,8 @@ size_t timeline_n_turns(const struct timeline *t, uint32_t cpu);
 void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 		       struct timeline_turn *ret);
 /* True: mapping records of PID may have been lost before TIME, and its mappings have not become
- * complete since by an exec, or by a fork from a process whose mappings are certain. A loss
+ * complete since by an exec, by a fork from a process whose mappings are certain, or because the
+ * recorder has read all of them again (procscan_again()). A loss
  * concerns all processes except those whose only thread had another CPU from the last record before
  * the LOST record up to that record. */
 bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t time);

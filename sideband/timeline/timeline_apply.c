@@ -252,6 +252,28 @@ static int fork_at_zero(struct state *s, const struct perfrecord *r)
 	return 0;
 }
 
+/* A FORK of a leader with FORK_EXEC, which the kernel never sets: the recorder has read the
+ * mappings of a process again (capture/proc/procscan.h, procscan_again()). The MMAP2 records that
+ * follow are all of them. */
+static int begin_again(struct state *s, const struct perfrecord *r)
+{
+	struct task *t = state_seen_task(s, r->u.task.pid, r->u.task.tid, r->time);
+	struct process *p = t ? t->process : NULL;
+
+	if (!p || begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0)
+		return -ENOMEM;
+	/* The pid's last process has ended, and the record of this one's birth was lost. */
+	if (s->history ? state_life(t)->end != SPACE_NOW : p->ended) {
+		if (begin_life(s, t, r->time) < 0)
+			return -ENOMEM;
+		state_revive_process(s, p);
+	}
+	if (p->ppid == TIMELINE_UNKNOWN)
+		p->ppid = r->u.task.ppid;
+	state_touch(s, p);
+	return certainty_exec(s, p, r->time);
+}
+
 /* --- The other records --- */
 
 static int apply_exit(struct state *s, const struct perfrecord *r)
@@ -393,6 +415,8 @@ int state_apply(struct state *s, const struct perfrecord *r)
 			return 0;
 		if (r->time == 0)
 			return fork_at_zero(s, r);
+		if (r->misc & PERF_RECORD_MISC_FORK_EXEC && r->u.task.pid == r->u.task.tid)
+			return begin_again(s, r);
 		if (r->u.task.pid != r->u.task.ppid)
 			return fork_process(s, r);
 		p = state_process(s, r->u.task.pid);

@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/gather/test_asleep \
 	tests/unit/daemon/gather/test_memory_read \
 	tests/unit/daemon/record/test_procreader \
+	tests/unit/daemon/record/test_reread \
 	tests/unit/daemon/record/test_procs \
 	tests/unit/daemon/record/test_procs_uid \
 	tests/unit/daemon/job/test_remake \
@@ -112,6 +113,9 @@ tests_unit_daemon_gather_test_memory_read_LDADD = $(TEST_DAEMON_LIBS)
 
 tests_unit_daemon_record_test_procreader_SOURCES = tests/unit/daemon/record/test_procreader.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_record_test_procreader_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_record_test_reread_SOURCES = tests/unit/daemon/record/test_reread.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_daemon_record_test_reread_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_record_test_procs_uid_SOURCES = tests/unit/daemon/record/test_procs_uid.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_record_test_procs_uid_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_record_test_procs_SOURCES = tests/unit/daemon/record/test_procs.c $(TEST_DAEMON_DIR)

@@ -27,6 +27,7 @@ struct seen {
 	char lines[MAX_SEEN][PATH_MAX + 128];
 	size_t n;
 	size_t stop_at; /* the record at which the callback returns STOP */
+	uint64_t time;	/* of all records */
 };
 #define STOP (-ESRCH) /* also the result of a vanished process */
 
@@ -56,7 +57,8 @@ static int on_record(void *userdata, const void *record, size_t size)
 
 	assert_int_equal(perfrecord_parse(record, size, &p), 0);
 	assert_int_equal(p.size, size);
-	assert_int_equal(p.time, 0);
+	assert_int_equal(p.time, seen->time);
+	assert_int_equal(p.cpu, seen->time ? UINT32_MAX : 0);
 	assert_true(seen->n < MAX_SEEN);
 	describe(&p, seen->lines[seen->n], sizeof(seen->lines[0]));
 	return ++seen->n == seen->stop_at ? STOP : 0;
@@ -137,6 +139,72 @@ static void procscan_process_threads_come_from_their_leader(void **state)
 	tree_write(*state, "100/maps", "");
 	assert_int_equal(procscan_process(*state, 100, on_record, &seen), 0);
 	assert_lines(&seen, lines, ARRAY_SIZE(lines));
+}
+
+/* Bit 61: a page of the file; bit 63: present (pagemap.rst). */
+#define FILE_PAGE (1ull << 63 | 1ull << 61)
+
+static void put_pagemap(const char *root, uint64_t address, const uint64_t *words, size_t n)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/100/pagemap", root);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_int_equal(fseeko(f, (off_t)(address / 4096 * 8), SEEK_SET), 0);
+	assert_int_equal(fwrite(words, 8, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void procscan_again_tells_of_pages_that_were_written_to(void **state)
+{
+	static const struct {
+		uint64_t words[3];
+		uint32_t prot;
+	} cases[] = {
+		{{FILE_PAGE, 0, FILE_PAGE}, PROT_READ | PROT_EXEC},
+		{{FILE_PAGE, FILE_PAGE, 1ull << 63}, PROT_READ | PROT_WRITE | PROT_EXEC},
+		{{1ull << 62, 0, 0}, PROT_READ | PROT_WRITE | PROT_EXEC},
+	};
+
+	tree_write(*state, "100/task/105/comm", "worker\n");
+	tree_write(*state, "100/maps",
+		   "555555556000-555555559000 r-xp 00002000 fe:01 1234 /usr/bin/init\n"
+		   "7ffff7fc0000-7ffff7fc1000 r-xp 00000000 00:00 0 \n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct seen seen = {.time = 77};
+		char line[128];
+		const char *lines[] = {"FORK 100/100 from 1/1 no copy", "COMM 100/100 init",
+				       "COMM 100/105 worker", line,
+				       "MMAP2 100/100 7ffff7fc0000+1000 @0 0:0 0 p5 f2 //anon"};
+
+		snprintf(line, sizeof(line),
+			 "MMAP2 100/100 555555556000+3000 @2000 254:1 1234 p%u f2 /usr/bin/init",
+			 cases[i].prot);
+		put_pagemap(*state, 0x555555556000, cases[i].words, 3);
+		assert_int_equal(procscan_again(*state, 100, 77, on_record, &seen), 0);
+		assert_lines(&seen, lines, ARRAY_SIZE(lines));
+	}
+}
+
+static void procscan_again_without_pagemap_trusts_no_page(void **state)
+{
+	struct seen seen = {.time = 77};
+
+	assert_int_equal(procscan_again(*state, 100, 77, on_record, &seen), 0);
+	assert_string_equal(seen.lines[2],
+			    "MMAP2 100/100 555555556000+3000 @2000 254:1 1234 p7 f2 /usr/bin/init");
+}
+
+static void procscan_again_of_a_kernel_thread_gives_nothing(void **state)
+{
+	struct seen seen = {.time = 77};
+
+	tree_write(*state, "2/stat", kernel_stat);
+	assert_int_equal(procscan_again(*state, 2, 77, on_record, &seen), 0);
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(procscan_again(*state, 3, 77, on_record, &seen), -ESRCH);
 }
 
 static void procscan_process_kernel_thread_has_no_mappings(void **state)
@@ -480,6 +548,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(procscan_process_gives_what_the_kernel_would_have),
 		CASE(procscan_process_threads_come_from_their_leader),
+		CASE(procscan_again_tells_of_pages_that_were_written_to),
+		CASE(procscan_again_without_pagemap_trusts_no_page),
+		CASE(procscan_again_of_a_kernel_thread_gives_nothing),
 		CASE(procscan_process_kernel_thread_has_no_mappings),
 		CASE(procscan_process_hostile_names_do_no_harm),
 		CASE(procscan_process_unintelligible_and_endless_lines_are_left_out),

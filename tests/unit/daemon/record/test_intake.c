@@ -117,6 +117,38 @@ static void intake_drain_takes_all_rings_into_the_timeline(void **state)
 	assert_int_equal(intake_drain(&f->intake), 0);
 }
 
+static bool was_read_again(const struct fixture *f)
+{
+	struct timeline_stats stats;
+
+	timeline_get_stats(f->timeline, &stats);
+	return stats.log_mappings > 0;
+}
+
+static void intake_some_after_a_loss_reads_mappings_again(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord lost = ring_source_switch(100, 20);
+	struct reread_stats stats = {0};
+
+	assert_int_equal(reread_new("/proc", &f->intake.reread), 0);
+	ring_source_base(f->source)->clock_is_monotonic = true;
+	intake_some(&f->intake);
+	assert_false(was_read_again(f));
+	lost.type = PERF_RECORD_LOST;
+	lost.u.lost.lost = 1;
+	ring_source_put(f->source, 0, &lost);
+	intake_drain(&f->intake);
+	for (int i = 0; i < 10000 && !was_read_again(f); i++) {
+		intake_some(&f->intake);
+		usleep(1000);
+		reread_get_stats(f->intake.reread, &stats);
+	}
+	assert_true(was_read_again(f));
+	assert_true(stats.told > 0);
+	reread_free(f->intake.reread);
+}
+
 static void intake_drain_sees_which_cpus_have_threads(void **state)
 {
 	struct fixture *f = *state;
@@ -599,6 +631,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(intake_drain_empty_rings_takes_nothing),
 		CASE(intake_drain_takes_all_rings_into_the_timeline),
+		CASE(intake_some_after_a_loss_reads_mappings_again),
 		CASE(intake_drain_sees_which_cpus_have_threads),
 		CASE(intake_drain_counts_losses_and_flags_by_cpu),
 		CASE(intake_drain_skips_a_record_that_contradicts_itself),

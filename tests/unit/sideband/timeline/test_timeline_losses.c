@@ -56,12 +56,61 @@ static void exec_after_the_loss_makes_certain_again(void **state)
 	(void)state;
 	assert_true(doubted(t, 5, 39));
 	assert_false(doubted(t, 5, 40));
+	/* Records without a CPU do not bound what CPU 0 lost. */
 	assert_false(doubted(t, 5, 59));
 	assert_true(doubted(t, 6, 35));
 	assert_true(doubted(t, 6, 59));
 	/* The second loss counts from the last record of CPU 1 on. */
 	assert_true(doubted(t, 5, 60));
 	assert_true(doubted(t, 6, 60));
+	timeline_free(t);
+}
+
+/* The FORK that says that the recorder has read all mappings of PID again. */
+static struct perfrecord read_again(uint64_t time, uint32_t pid)
+{
+	struct perfrecord r = FORK(UINT32_MAX, time, 1, pid, pid);
+
+	r.misc = PERF_RECORD_MISC_FORK_EXEC;
+	return r;
+}
+
+static void mappings_read_again_after_the_loss_are_certain(void **state)
+{
+	struct timeline *t =
+		LOAD(FORK(0, 10, 1, 5, 5), COMM(0, 11, 5, 5, "server"), FORK(0, 12, 5, 5, 6),
+		     MMAP2(0, 13, 5, 0x1000, 0x1000, 1, "/old"),
+		     MMAP2(0, 14, 5, 0x3000, 0x1000, 3, "/both"), LOST(0, 40, 1), read_again(50, 5),
+		     MMAP2(UINT32_MAX, 50, 5, 0x2000, 0x1000, 2, "/lost"),
+		     MMAP2(UINT32_MAX, 50, 5, 0x3000, 0x1000, 3, "/both"), COMM(0, 60, 1, 1, "x"),
+		     COMM(UINT32_MAX, 70, 5, 5, "server"), LOST(0, 80, 1));
+
+	(void)state;
+	assert_true(doubted(t, 5, 49));
+	assert_false(doubted(t, 5, 50));
+	assert_string_equal(path_at(t, 5, 49, 0x1000), "/old");
+	assert_string_equal(path_at(t, 5, 50, 0x1000), "");
+	assert_string_equal(path_at(t, 5, 50, 0x2000), "/lost");
+	/* Both threads live on, with their names. */
+	assert_string_equal(timeline_comm(t, 5, LATE), "server");
+	assert_int_equal(timeline_last_thread(t, 6)->begin, 12);
+	/* Records without a CPU do not bound what CPU 0 lost. */
+	assert_false(doubted(t, 5, 59));
+	assert_true(doubted(t, 5, 60));
+	timeline_free(t);
+}
+
+/* A process whose birth was lost has the pid of one that ended. */
+static void mappings_read_again_of_a_reused_pid_are_the_new_process(void **state)
+{
+	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), EXIT(0, 20, 5, 5), LOST(0, 40, 1),
+				  read_again(50, 5), COMM(UINT32_MAX, 50, 5, 5, "new"),
+				  MMAP2(UINT32_MAX, 50, 5, 0x2000, 0x1000, 2, "/new"));
+
+	(void)state;
+	assert_int_equal(timeline_last_thread(t, 5)->begin, 50);
+	assert_string_equal(path_at(t, 5, 60, 0x2000), "/new");
+	assert_false(doubted(t, 5, 60));
 	timeline_free(t);
 }
 
@@ -176,6 +225,7 @@ static void reused_pid_is_not_exempt_by_its_predecessor(void **state)
 				  FORK(0, 60, 6, 5, 5));
 
 	(void)state;
+	/* Records without a CPU do not bound what CPU 0 lost. */
 	assert_false(doubted(t, 5, 59));
 	assert_true(doubted(t, 5, 60));
 	timeline_free(t);
@@ -285,6 +335,29 @@ static void folded_loss_keeps_processes_uncertain_until_told(void **state)
 	loaded = written_and_loaded(t);
 	for (uint32_t pid = 1; pid <= 8; pid++)
 		assert_true(doubted(loaded, pid, LATE));
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+static void folded_mappings_read_again_are_certain(void **state)
+{
+	struct perfrecord again = read_again(30, 5);
+	struct timeline *t = new_small(), *loaded;
+
+	(void)state;
+	push(t, &FORK(0, 10, 1, 5, 5));
+	push(t, &FORK(0, 11, 5, 5, 6));
+	push(t, &COMM(0, 12, 5, 6, "worker"));
+	push(t, &MMAP2(0, 13, 5, 0x1000, 0x1000, 1, "/old"));
+	push(t, &LOST(0, 20, 1));
+	push(t, &again);
+	push(t, &MMAP2(UINT32_MAX, 30, 5, 0x2000, 0x1000, 2, "/lost"));
+	flush(t, 5 * SECOND);
+	loaded = written_and_loaded(t);
+	assert_false(doubted(loaded, 5, LATE));
+	assert_string_equal(path_at(loaded, 5, LATE, 0x1000), "");
+	assert_string_equal(path_at(loaded, 5, LATE, 0x2000), "/lost");
+	assert_string_equal(timeline_comm(loaded, 6, LATE), "worker");
 	timeline_free(loaded);
 	timeline_free(t);
 }
@@ -416,6 +489,9 @@ int main(void)
 		cmocka_unit_test(without_losses_all_is_certain),
 		cmocka_unit_test(loss_makes_all_uncertain_from_the_record_before_it),
 		cmocka_unit_test(exec_after_the_loss_makes_certain_again),
+		cmocka_unit_test(mappings_read_again_after_the_loss_are_certain),
+		cmocka_unit_test(mappings_read_again_of_a_reused_pid_are_the_new_process),
+		cmocka_unit_test(folded_mappings_read_again_are_certain),
 		cmocka_unit_test(child_is_as_certain_as_its_parent),
 		cmocka_unit_test(child_made_in_the_lost_span_is_uncertain),
 		cmocka_unit_test(process_on_another_cpu_all_the_time_is_certain),
