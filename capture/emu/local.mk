@@ -18,7 +18,8 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
 	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
 	capture/emu/plugin/plugin.c \
-	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
+	capture/emu/plugin/qemu.c capture/emu/plugin/qemu.h \
+	capture/emu/machine/pmu.c capture/emu/machine/pmu.h capture/emu/machine/pmu_private.h \
 	capture/emu/plugin/qemu_api.h \
 	capture/emu/machine/sched.c \
 	capture/emu/plugin/task.c capture/emu/plugin/task.h \
@@ -35,11 +36,14 @@ capture_emu_ptsnap_syspmu_so_LDADD = $(ZYDIS_LIBS)
 capture_emu_ptsnap_syspmu_so_SOURCES = \
 	capture/emu/plugin/code.c capture/emu/plugin/code.h \
 	capture/emu/machine/encode.c capture/emu/machine/encode.h \
-	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
+	capture/emu/machine/pmu.c capture/emu/machine/pmu.h capture/emu/machine/pmu_private.h \
+	capture/emu/machine/pmu_system.c \
+	capture/emu/plugin/qemu.c capture/emu/plugin/qemu.h \
 	capture/emu/plugin/qemu_api.h \
 	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
 	capture/emu/system/bell.h \
+	capture/emu/system/models.c capture/emu/system/models.h \
 	capture/emu/system/plugin.c \
 	capture/emu/system/system.c capture/emu/system/system.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h \

@@ -121,6 +121,9 @@ enum pt_cfe {
 	PT_CFE_SYSCALL = 15,
 };
 
+#define PT_CFE_IP  0x80u /* in the type's byte: a FUP of this packet follows */
+#define PT_EVD_CR2 0u	 /* EVD type: CR2 of a page fault */
+
 /* MWAIT payload. */
 #define PT_MWAIT_HINTS	   0xffu
 #define PT_MWAIT_EXT_SHIFT 32

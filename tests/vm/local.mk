@@ -42,8 +42,15 @@ tests_vm_self_mark_LDADD =
 tests_vm_self_truth_so_CFLAGS = $(capture_emu_ptsnap_emupmu_so_CFLAGS)
 tests_vm_self_truth_so_LDFLAGS = -shared
 tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h \
+	capture/emu/plugin/qemu.c capture/emu/plugin/qemu.h \
 	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h
+# Runs in the guest.
+noinst_PROGRAMS += tests/vm/self/setfilter
+tests_vm_self_setfilter_SOURCES = tests/vm/self/setfilter.c
+tests_vm_self_setfilter_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(WARN_CFLAGS)
+tests_vm_self_setfilter_LDFLAGS = -static
+tests_vm_self_setfilter_LDADD =
 tests_vm_self_compare_SOURCES = tests/vm/self/compare.c tests/vm/self/intervals.c tests/vm/self/intervals.h \
 	tests/vm/self/perf_lines.c tests/vm/self/perf_lines.h tests/vm/self/times.c tests/vm/self/times.h \
 	tests/vm/self/truthlog.h

@@ -8,6 +8,7 @@ cpu_model() { # MODEL
 	icelake) echo 6/106/6 ;;
 	sapphirerapids) echo 6/143/8 ;;
 	alderlake) echo 6/151/2 ;;
+	sierraforest) echo 6/175/3 ;;
 	*) return 1 ;;
 	esac
 }

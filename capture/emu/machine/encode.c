@@ -211,3 +211,52 @@ void encode_pip(struct encoder *e, uint64_t cr3)
 	store_le(bytes + 2, cr3 >> 5 << 1, 6);
 	put(e, bytes, sizeof(bytes));
 }
+
+void encode_mode_tsx(struct encoder *e)
+{
+	put(e, (const uint8_t[]){PT_OPC_MODE, PT_MODE_TSX}, 2);
+}
+
+void encode_tracestop(struct encoder *e)
+{
+	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_TRACESTOP}, 2);
+}
+
+void encode_cfe(struct encoder *e, uint8_t type, uint8_t vector, bool ip)
+{
+	put(e,
+	    (const uint8_t[]){PT_OPC_EXT, PT_EXT_CFE, (uint8_t)(type | (ip ? PT_CFE_IP : 0)),
+			      vector},
+	    4);
+}
+
+void encode_evd_cr2(struct encoder *e, uint64_t cr2)
+{
+	uint8_t bytes[11] = {PT_OPC_EXT, PT_EXT_EVD, PT_EVD_CR2};
+
+	store_le(bytes + 3, cr2, 8);
+	put(e, bytes, sizeof(bytes));
+}
+
+void encode_exstop(struct encoder *e, bool ip)
+{
+	put(e, (const uint8_t[]){PT_OPC_EXT, ip ? PT_EXT_EXSTOP_IP : PT_EXT_EXSTOP}, 2);
+}
+
+void encode_pwre(struct encoder *e, uint8_t state)
+{
+	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_PWRE, 0, (uint8_t)(state << 4)}, 4);
+}
+
+void encode_pwrx(struct encoder *e, uint8_t state, uint16_t reason)
+{
+	uint8_t bytes[7] = {PT_OPC_EXT, PT_EXT_PWRX};
+
+	store_le(bytes + 2, (uint64_t)state << 4 | state | reason, 5);
+	put(e, bytes, sizeof(bytes));
+}
+
+void encode_torn_cyc(struct encoder *e)
+{
+	put(e, (const uint8_t[]){PT_OPC_CYC | PT_CYC_MORE}, 1);
+}

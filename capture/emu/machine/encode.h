@@ -73,6 +73,12 @@ static inline bool encode_return(struct encode_state *s, uint64_t ip)
 	return s->ret[s->ret_top] == ip;
 }
 
+/* Whether a near return to IP could be compressed now. */
+static inline bool encode_predicts(const struct encode_state *s, uint64_t ip)
+{
+	return s->ret_depth > 0 && s->ret[(s->ret_top + PT_RET_STACK - 1) % PT_RET_STACK] == ip;
+}
+
 static inline void encode_forget_calls(struct encode_state *s)
 {
 	s->ret_depth = 0;
@@ -101,5 +107,19 @@ void encode_mtc(struct encoder *e, uint8_t ctc);
 void encode_cyc(struct encoder *e, uint64_t cycles);
 /* MODE.Exec; BITS: PT_MODE_EXEC_CSL, PT_MODE_EXEC_CSD or 0. */
 void encode_mode_exec(struct encoder *e, uint8_t bits);
+/* MODE.TSX outside of transactions. */
+void encode_mode_tsx(struct encoder *e);
 /* A PIP without NR: the processor runs no guest. */
 void encode_pip(struct encoder *e, uint64_t cr3);
+void encode_tracestop(struct encoder *e);
+/* Event Trace. TYPE: enum pt_cfe. IP: a FUP of this packet follows. */
+void encode_cfe(struct encoder *e, uint8_t type, uint8_t vector, bool ip);
+/* The EVD of a page fault. */
+void encode_evd_cr2(struct encoder *e, uint64_t cr2);
+/* Power Event Trace. IP: a FUP follows. STATE: the number of the C-state. */
+void encode_exstop(struct encoder *e, bool ip);
+void encode_pwre(struct encoder *e, uint8_t state);
+/* REASON: PT_PWRX_*. */
+void encode_pwrx(struct encoder *e, uint8_t state, uint16_t reason);
+/* The first byte of a CYC of two bytes, as erratum SKD007 leaves it in front of an OVF. */
+void encode_torn_cyc(struct encoder *e);

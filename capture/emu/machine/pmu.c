@@ -12,14 +12,18 @@
 #include <string.h>
 #include <x86intrin.h>
 
+#include "capture/emu/machine/pmu_private.h"
+
 /* Bits of attr.config: arch/x86/include/asm/msr-index.h, RTIT_CTL_*. */
 #define CONFIG_CYC	     (1ull << 1)
 #define CONFIG_OS	     (1ull << 2)
 #define CONFIG_USER	     (1ull << 3)
+#define CONFIG_PWREVT	     (1ull << 4)
 #define CONFIG_MTC	     (1ull << 9)
 #define CONFIG_TSC	     (1ull << 10)
 #define CONFIG_DISRETC	     (1ull << 11)
 #define CONFIG_BRANCH	     (1ull << 13)
+#define CONFIG_EVENT	     (1ull << 31)
 #define CONFIG_MTC_PERIOD(c) ((unsigned int)((c) >> 14 & 15))
 #define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
 #define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
@@ -42,6 +46,11 @@ static void aim_at_next_mtc(struct emupmu *p, uint64_t last)
 {
 	p->s->mtc = last;
 	p->s->mtc_tsc = tsc_of_ctc(p, (last + 1) << p->mtc_period);
+}
+
+bool emupmu_errs(struct emupmu *p, uint32_t erratum)
+{
+	return (p->errata & erratum) != 0 && p->s->occasions++ % 3 == 0;
 }
 
 static void take_config(struct emupmu *p, const struct emuring_head *head)
@@ -75,6 +84,8 @@ void emupmu_attach_cpu(struct emupmu *p, const struct emuring_head *head, struct
 	take_config(p, head);
 	p->os = head->pt_config & CONFIG_OS;
 	p->user = head->pt_config & CONFIG_USER;
+	p->power_events = head->pt_config & CONFIG_PWREVT;
+	p->events = head->pt_config & CONFIG_EVENT;
 	encode_attach(&p->encoder, &p->s->encode, &cpu->tnt, aux, aux_size);
 }
 
@@ -95,7 +106,7 @@ void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 	p->s->overflow_at = p->overflow_bytes;
 }
 
-static uint64_t read_clock(const struct emupmu *p)
+uint64_t emupmu_read_clock(const struct emupmu *p)
 {
 	if (p->virtual_clock)
 		return EMURING_VIRTUAL_BASE + p->s->extra_ticks +
@@ -104,7 +115,7 @@ static uint64_t read_clock(const struct emupmu *p)
 }
 
 /* The machine's clock advances to NOW. */
-static uint64_t advance(struct emupmu *p, uint64_t now)
+uint64_t emupmu_advance(struct emupmu *p, uint64_t now)
 {
 	/* The TSCs of two host CPUs may differ by a few ticks. */
 	if (now > p->s->now)
@@ -146,6 +157,12 @@ static void flush_tnt(struct emupmu *p)
 	p->s->tnt_tsc = p->s->now;
 }
 
+void emupmu_flush(struct emupmu *p)
+{
+	flush_tnt(p);
+	cyc(p, p->s->now, false);
+}
+
 static void write_time(struct emupmu *p, uint64_t tsc)
 {
 	uint64_t ctc = ctc_at(p, tsc);
@@ -157,7 +174,7 @@ static void write_time(struct emupmu *p, uint64_t tsc)
 	encode_cbr(&p->encoder, p->cbr);
 }
 
-static void write_mode(struct emupmu *p)
+void emupmu_write_mode(struct emupmu *p)
 {
 	encode_mode_exec(&p->encoder, (uint8_t)(p->s->not_64bit ^ PT_MODE_EXEC_CSL));
 	p->s->mode_known = 1;
@@ -170,7 +187,10 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	uint64_t pos;
 
 	flush_tnt(p);
-	cyc(p, tsc, true);
+	if (p->with_cyc && emupmu_errs(p, EMUPMU_SKL168))
+		p->s->cyc_tsc = tsc;
+	else
+		cyc(p, tsc, true);
 	pos = p->s->encode.pos;
 	p->s->psb_pos = pos + 1;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -180,7 +200,9 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	if (ip) {
 		if (p->os)
 			encode_pip(&p->encoder, p->s->cr3);
-		write_mode(p);
+		emupmu_write_mode(p);
+		if (p->tsx)
+			encode_mode_tsx(&p->encoder);
 		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
 	}
 	encode_psbend(&p->encoder);
@@ -221,7 +243,7 @@ static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 /* Advances the clock to the value CLOCK and writes the MTCs that are due. */
 static uint64_t pass_until(struct emupmu *p, uint64_t clock)
 {
-	uint64_t now = advance(p, clock);
+	uint64_t now = emupmu_advance(p, clock);
 
 	if (!p->s->enabled)
 		return now;
@@ -232,7 +254,7 @@ static uint64_t pass_until(struct emupmu *p, uint64_t clock)
 
 uint64_t emupmu_now(struct emupmu *p)
 {
-	return pass_until(p, read_clock(p));
+	return pass_until(p, emupmu_read_clock(p));
 }
 
 /* Whether the host took its own CPU away from the emulator for long. */
@@ -243,7 +265,7 @@ static bool is_held_up(const struct emupmu *p, uint64_t clock)
 
 bool emupmu_pass(struct emupmu *p)
 {
-	uint64_t clock = read_clock(p);
+	uint64_t clock = emupmu_read_clock(p);
 
 	if (is_held_up(p, clock))
 		return false;
@@ -253,7 +275,7 @@ bool emupmu_pass(struct emupmu *p)
 
 /* Call after a packet. Without CYC, TIP and TNT have no time, and reading the clock would cost more
  * than the packet. */
-static void after_packet(struct emupmu *p)
+void emupmu_after_packet(struct emupmu *p)
 {
 	if (p->with_cyc && !emupmu_pass(p))
 		p->budget = 0;
@@ -264,7 +286,7 @@ static void after_packet(struct emupmu *p)
  * continues with the old counter (pt_config, kernel 6.1), and only TSC, TMA and CBR come. */
 void emupmu_start(struct emupmu *p)
 {
-	uint64_t tsc = advance(p, read_clock(p));
+	uint64_t tsc = emupmu_advance(p, emupmu_read_clock(p));
 
 	p->s->enabled = 1;
 	p->s->flowing = 0;
@@ -282,20 +304,29 @@ void emupmu_start(struct emupmu *p)
 	emupmu_publish(p);
 }
 
+void emupmu_time_anew(struct emupmu *p, uint64_t tsc)
+{
+	p->s->cyc_tsc = tsc;
+	write_time(p, tsc);
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+}
+
 /* SDM "Overflow (OVF) Packet": a FUP with the IP at which packets are complete again follows the
  * OVF, or, while PacketEn is clear, the next TIP.PGE. Because MTCs are missing, a TSC must give the
  * time. */
-static void resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+void emupmu_resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	p->s->encode.dropping = 0;
 	p->s->mode_known = 0;
 	encode_forget_branches(&p->encoder);
+	if (p->with_cyc && emupmu_errs(p, EMUPMU_SKD007))
+		encode_torn_cyc(&p->encoder);
 	encode_ovf(&p->encoder);
-	p->s->cyc_tsc = tsc;
-	write_time(p, tsc);
-	if (ip)
+	emupmu_time_anew(p, tsc);
+	if (ip && !emupmu_errs(p, EMUPMU_SKD010))
 		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
-	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	if (!ip && emupmu_errs(p, EMUPMU_APL11))
+		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	p->s->overflow_at = p->s->encode.pos + p->overflow_bytes;
 	if (p->on_overflow)
 		p->on_overflow(p->userdata, tsc, p->s->encode.pos, true);
@@ -310,7 +341,7 @@ static void check_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	if (p->s->encode.dropping && p->s->drop_left > 0) {
 		p->s->drop_left--;
 	} else if (p->s->encode.dropping) {
-		resolve_overflow(p, tsc, ip);
+		emupmu_resolve_overflow(p, tsc, ip);
 	} else if (ip && p->s->encode.pos >= p->s->overflow_at) {
 		p->s->encode.dropping = 1;
 		/* Overflows have different lengths, so that some end in user code, others not. */
@@ -326,7 +357,7 @@ void emupmu_stop(struct emupmu *p, uint64_t ip)
 	if (p->s->flowing)
 		emupmu_interrupt(p, ip);
 	if (p->s->encode.dropping)
-		resolve_overflow(p, p->s->now, NULL);
+		emupmu_resolve_overflow(p, p->s->now, NULL);
 	p->s->enabled = 0;
 	emupmu_publish(p);
 }
@@ -338,13 +369,12 @@ void emupmu_tnt_full(struct emupmu *p)
 		return;
 	}
 	flush_tnt(p);
-	after_packet(p);
+	emupmu_after_packet(p);
 }
 
 static void write_ip(struct emupmu *p, uint8_t opcode, uint64_t ip)
 {
-	flush_tnt(p);
-	cyc(p, p->s->now, false);
+	emupmu_flush(p);
 	encode_ip(&p->encoder, opcode, ip);
 }
 
@@ -353,7 +383,7 @@ void emupmu_tip(struct emupmu *p, uint64_t ip)
 	if (!p->branches)
 		return;
 	write_ip(p, PT_OPC_TIP, ip);
-	after_packet(p);
+	emupmu_after_packet(p);
 }
 
 void emupmu_enter(struct emupmu *p, uint64_t ip)
@@ -364,26 +394,29 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 	p->s->flowing = 1;
 	if (!p->branches)
 		return;
+	/* The PSB+ has the FUP of the TIP.PGE behind it. */
+	if (!p->s->encode.dropping && p->s->encode.pos >= p->s->psb_at &&
+	    emupmu_errs(p, EMUPMU_BDM70))
+		write_psb(p, p->s->now, &ip);
 	/* Needed only where a decoder that begins at the last PSB does not know the mode. */
 	if (!p->s->mode_known)
-		write_mode(p);
+		emupmu_write_mode(p);
 	write_ip(p, PT_OPC_TIP_PGE, ip);
 	emupmu_publish(p);
 }
 
-/* User code ends. INTERRUPTED: the address of an interrupt, NULL: an instruction entered the
- * kernel. The return stack becomes empty: real processors compress no RET whose CALL precedes the
- * last TIP.PGE. */
-static void leave(struct emupmu *p, const uint64_t *interrupted)
+void emupmu_end(struct emupmu *p, const uint64_t *interrupted, const uint64_t *target)
 {
 	if (!p->s->flowing)
 		return;
 	if (p->branches) {
-		flush_tnt(p);
-		cyc(p, p->s->now, false);
+		emupmu_flush(p);
 		if (interrupted)
 			encode_ip(&p->encoder, PT_OPC_FUP, *interrupted);
-		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
+		if (target)
+			encode_ip(&p->encoder, PT_OPC_TIP_PGD, *target);
+		else
+			encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	}
 	encode_forget_branches(&p->encoder);
 	encode_forget_calls(&p->s->encode);
@@ -393,70 +426,12 @@ static void leave(struct emupmu *p, const uint64_t *interrupted)
 
 void emupmu_leave(struct emupmu *p)
 {
-	leave(p, NULL);
+	emupmu_end(p, NULL, NULL);
 }
 
 void emupmu_interrupt(struct emupmu *p, uint64_t ip)
 {
-	leave(p, &ip);
-}
-
-/* The transfer begins and ends in traced code. SDM "Packet Generation Scenarios": FUP, MODE.Exec,
- * TIP. */
-static void far_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to)
-{
-	if (!p->branches)
-		return;
-	flush_tnt(p);
-	cyc(p, p->s->now, false);
-	if (from)
-		encode_ip(&p->encoder, PT_OPC_FUP, *from);
-	if (!p->s->mode_known)
-		write_mode(p);
-	encode_ip(&p->encoder, PT_OPC_TIP, to->ip);
-	after_packet(p);
-}
-
-void emupmu_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to)
-{
-	const bool goes_on = to->kernel ? p->os : p->user;
-	const uint32_t not_64bit = to->mode ^ PT_MODE_EXEC_CSL;
-
-	if (p->s->flowing && !goes_on) {
-		emupmu_now(p);
-		leave(p, from);
-	}
-	if (p->s->not_64bit != not_64bit)
-		p->s->mode_known = 0;
-	p->s->not_64bit = not_64bit;
-	if (p->s->flowing)
-		far_transfer(p, from, to);
-	else if (goes_on)
-		emupmu_enter(p, to->ip);
-}
-
-void emupmu_cr3(struct emupmu *p, uint64_t cr3)
-{
-	p->s->cr3 = cr3;
-	if (!p->s->enabled || !p->os || !p->s->flowing)
-		return;
-	flush_tnt(p);
-	cyc(p, p->s->now, false);
-	encode_pip(&p->encoder, cr3);
-	after_packet(p);
-}
-
-void emupmu_awake(struct emupmu *p)
-{
-	uint64_t tsc = advance(p, read_clock(p));
-
-	if (!p->s->enabled)
-		return;
-	flush_tnt(p);
-	p->s->cyc_tsc = tsc;
-	write_time(p, tsc);
-	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
-	emupmu_publish(p);
+	emupmu_end(p, &ip, NULL);
 }
 
 /* A thread was killed while it wrote a PSB+: its bytes were not published, and are forgotten. */
@@ -486,19 +461,19 @@ void emupmu_killed(struct emupmu *p, uint64_t ip)
 	flush_tnt(p);
 	p->s->flowing = 0;
 	if (p->branches)
-		resolve_overflow(p, tsc, NULL);
+		emupmu_resolve_overflow(p, tsc, NULL);
 	emupmu_publish(p);
 }
 
 void emupmu_service(struct emupmu *p, uint64_t ip)
 {
-	uint64_t tsc = read_clock(p);
+	uint64_t tsc = emupmu_read_clock(p);
 	const uint64_t *user;
 
 	if (is_held_up(p, tsc))
 		emupmu_interrupt(p, ip);
 	user = p->branches && p->s->flowing ? &ip : NULL;
-	tsc = advance(p, tsc);
+	tsc = emupmu_advance(p, tsc);
 	if (!p->s->enabled)
 		return;
 	catch_up_at(p, tsc, user);

@@ -47,6 +47,10 @@ struct emupmu_state {
 	uint64_t psb_pos; /* a PSB+ is being written that begins before this byte; 0: none is */
 	uint64_t cr3;
 	uint32_t not_64bit; /* bits of MODE.Exec that differ from those of 64-bit mode */
+	uint32_t context;   /* ContextEn, where address ranges or events need it */
+	uint32_t stopped;   /* IA32_RTIT_STATUS.Stopped */
+	uint32_t asleep;    /* a PWRE without its PWRX */
+	uint32_t occasions; /* for errata */
 };
 _Static_assert(sizeof(struct emupmu_state) <= sizeof(((struct emuring_cpu *)0)->encoder),
 	       "state fits the shared page");
@@ -56,6 +60,26 @@ typedef void (*emupmu_psb_fn)(void *userdata, uint64_t tsc, uint64_t pos, bool u
 /* Packets are lost from now on; RESOLVED: an OVF was written, and packets are complete again. */
 typedef void (*emupmu_overflow_fn)(void *userdata, uint64_t tsc, uint64_t pos, bool resolved);
 
+/* An address range: IA32_RTIT_ADDRn_A and _B (inclusive), and ADDRn_CFG (SDM volume 3, "Filtering
+ * by IP"). */
+#define EMUPMU_RANGES 4u
+enum emupmu_range_kind { EMUPMU_UNUSED = 0, EMUPMU_FILTER = 1, EMUPMU_TRACESTOP = 2 };
+struct emupmu_range {
+	uint64_t from, to;
+	uint32_t kind;
+};
+
+/* Errata of processors, by the names of decoder/packet/errata.h, which says what they are. Those of
+ * transactions and of virtual machines are missing, which the emulator has not. */
+enum emupmu_erratum {
+	EMUPMU_BDM70 = 1,
+	EMUPMU_SKD007 = 2,
+	EMUPMU_SKD010 = 4,
+	EMUPMU_SKL014 = 8,
+	EMUPMU_SKL168 = 0x10,
+	EMUPMU_APL11 = 0x20,
+};
+
 struct emupmu {
 	struct encoder encoder;
 	struct emupmu_state *s; /* shared */
@@ -64,6 +88,12 @@ struct emupmu {
 	/* from attr.config */
 	bool branches, with_tsc, with_mtc, with_cyc, retcomp;
 	bool os, user; /* which code is traced; without emupmu_attach_cpu(): user code only */
+	bool events, power_events; /* Event Trace and Power Event Trace, likewise */
+	/* Set by the caller behind emupmu_attach_cpu(). */
+	bool tsx;	 /* a PSB+ has MODE.TSX */
+	uint32_t errata; /* EMUPMU_* */
+	struct emupmu_range ranges[EMUPMU_RANGES];
+	bool with_ranges;     /* some are in use */
 	int64_t clock_offset; /* TSC of the machine less the host's */
 	unsigned int mtc_period;
 	uint64_t cyc_threshold, psb_bytes, overflow_bytes;
@@ -117,20 +147,44 @@ void emupmu_leave(struct emupmu *p);
 /* An interrupt or a fault before the instruction at IP entered the kernel. */
 void emupmu_interrupt(struct emupmu *p, uint64_t ip);
 
-/* Where a transfer leads. MODE: PT_MODE_EXEC_CSL, PT_MODE_EXEC_CSD or 0. */
+/* --- Whole machines (pmu_system.c) --- */
+
+/* Where a transfer leads. MODE: PT_MODE_EXEC_CSL, _CSD or 0, and with Event Trace _IFLAG. */
 struct emupmu_place {
 	uint64_t ip;
 	bool kernel;
 	uint8_t mode;
 };
+/* What Event Trace says of a transfer. */
+struct emupmu_cause {
+	uint8_t type; /* enum pt_cfe */
+	uint8_t vector;
+	bool page_fault;
+	uint64_t cr2; /* of a page fault */
+	uint64_t at;  /* the address that a FUP of the CFE has */
+};
 /* A far transfer leads to TO: a system call, the return from one, an interrupt or a fault. FROM:
- * the instruction in front of which an interrupt or fault happened; NULL: an instruction did it. */
-void emupmu_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to);
+ * the instruction in front of which an interrupt or fault happened; NULL: an instruction did it.
+ * CAUSE: NULL: no event. */
+void emupmu_transfer(struct emupmu *p, const uint64_t *from, const struct emupmu_place *to,
+		     const struct emupmu_cause *cause);
+/* With address ranges: a near branch was taken to IP. NAMED: TIP.PGD has its target, as for all but
+ * conditional branches and compressed returns; DIRECT: the target is in the code. True: tracing
+ * ended or began with the branch, or is off; false: report the branch as ever. SDM volume 3,
+ * "Filtering by IP": taken branches and events, but no sequential code, enter and leave ranges. */
+bool emupmu_crosses(struct emupmu *p, uint64_t ip, bool named, bool direct);
 /* An instruction wrote CR3. */
 void emupmu_cr3(struct emupmu *p, uint64_t cr3);
+/* With Event Trace: the instruction before IP wrote RFLAGS. MODE: as in struct emupmu_place, after
+ * it. */
+void emupmu_iflag(struct emupmu *p, uint8_t mode, uint64_t ip);
+/* The CPU halts in front of IP (HLT). Call before the CPU sleeps. */
+void emupmu_halt(struct emupmu *p, uint64_t ip);
 /* The CPU was halted since the last look at the clock, and executes again: no MTCs were written
  * meanwhile (SDM "Mini Time Counter": not in deep C-states), and TSC, TMA and CBR give the time. */
 void emupmu_awake(struct emupmu *p);
+
+/* --- Emulated machines --- */
 
 /* The thread on the CPU was killed. IP: the block that it executed. 0: it was between two blocks;
  * the last branches are unknown, and an OVF says so. */

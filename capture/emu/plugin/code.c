@@ -14,6 +14,9 @@
 #define MAX_HANDLERS 256u
 #define PAGE_MASK    0xfffull
 
+/* The flags that instructions have. */
+#define OF_BYTES (BLOCK_CR3 | BLOCK_CLOCK | BLOCK_IFLAG | BLOCK_HALT)
+
 /* arch/x86/include/uapi/asm/vsyscall.h. QEMU handles calls to this page itself; no code runs there.
  */
 #define VSYSCALL_PAGE 0xffffffffff600000ull
@@ -130,6 +133,8 @@ static bool describe_last(struct code *c, const struct code_block *in, struct bl
 		return false;
 	b->kind = (uint8_t)classify(&insn);
 	b->flags = writes_cr3(&insn) ? BLOCK_CR3 : 0;
+	if (insn.mnemonic == ZYDIS_MNEMONIC_HLT)
+		b->flags |= BLOCK_HALT;
 	if (insn.raw.imm[0].is_relative)
 		b->target = b->next + (uint64_t)insn.raw.imm[0].value.s;
 	if (in->compat)
@@ -164,6 +169,10 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	*ret_known = describe_last(c, in, b);
 	if (in->reads_clock)
 		b->flags |= BLOCK_CLOCK;
+	if (in->iflag > 0 && in->iflag <= in->n) {
+		b->flags |= BLOCK_IFLAG;
+		b->iflag = in->iflag;
+	}
 	return b;
 }
 
@@ -183,9 +192,8 @@ static struct block *intern(struct code *c, struct block *b)
 
 	for (struct block *o = *bucket; o; o = o->chain)
 		if (o->ip == b->ip && o->n == b->n && o->kind == b->kind &&
-		    o->target == b->target &&
-		    ((o->flags ^ b->flags) & (BLOCK_CR3 | BLOCK_CLOCK)) == 0 &&
-		    memcmp(o->length, b->length, b->n) == 0) {
+		    o->target == b->target && ((o->flags ^ b->flags) & OF_BYTES) == 0 &&
+		    o->iflag == b->iflag && memcmp(o->length, b->length, b->n) == 0) {
 			free(b);
 			return o;
 		}
@@ -238,6 +246,13 @@ void code_add_handler(struct code *c, uint64_t ip)
 	if (!is_handler(c, ip) && c->n_handlers < MAX_HANDLERS)
 		c->handlers[c->n_handlers++] = ip;
 	pthread_mutex_unlock(&c->lock);
+}
+
+bool block_is_iret(const struct block *b)
+{
+	const uint8_t *bytes = b->length + b->n;
+
+	return b->kind == BLOCK_FAR && b->last_size > 0 && bytes[b->last_size - 1] == 0xcf;
 }
 
 int block_index(const struct block *b, uint64_t ip)

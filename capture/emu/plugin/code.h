@@ -30,8 +30,10 @@ enum block_kind {
 #define BLOCK_HANDLER 1u /* a handler of signals, or of interrupts or exceptions, begins here */
 #define BLOCK_SINGLE \
 	2u /* one plain instruction: perhaps the continuation of a block that ended early */
-#define BLOCK_CR3   4u /* the last instruction writes CR3 */
-#define BLOCK_CLOCK 8u /* an instruction reads the TSC */
+#define BLOCK_CR3   4u	  /* the last instruction writes CR3 */
+#define BLOCK_CLOCK 8u	  /* an instruction reads the TSC */
+#define BLOCK_IFLAG 0x10u /* an instruction writes RFLAGS.IF: CLI, STI, POPF */
+#define BLOCK_HALT  0x20u /* the last instruction is HLT */
 
 struct block {
 	uint64_t ip;	 /* of the first instruction */
@@ -43,6 +45,7 @@ struct block {
 	uint8_t flags;	 /* BLOCK_*; other threads change them under the table's lock */
 	uint32_t number; /* blocks are numbered from 0 */
 	struct block *chain;
+	uint16_t iflag;	   /* BLOCK_IFLAG: instructions up to the last one of that kind */
 	uint8_t last_size; /* of the last instruction's bytes; 0: they are not known */
 	uint8_t length[];  /* of each instruction; behind them, the bytes of the last one */
 };
@@ -65,6 +68,7 @@ struct code_block {
 	const uint8_t *last_bytes;
 	bool compat;	  /* 32-bit code */
 	bool reads_clock; /* sets BLOCK_CLOCK */
+	uint16_t iflag;	  /* not 0: sets BLOCK_IFLAG; as in struct block */
 };
 /* Returns the description of block B, which the table owns. Where the last instruction crosses a
  * page boundary, QEMU 7.2 counts it here with its bytes up to the boundary, but executes it in the
@@ -75,5 +79,7 @@ struct block *code_add(struct code *c, struct code_block *b, bool *ret_known);
  * handlers. Thread safe. */
 void code_add_handler(struct code *c, uint64_t ip);
 
+/* Whether the last instruction is an IRET. */
+bool block_is_iret(const struct block *b);
 /* Index of the instruction of B that begins at IP, or -1. */
 int block_index(const struct block *b, uint64_t ip);

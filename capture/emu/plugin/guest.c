@@ -4,7 +4,6 @@
  */
 #include "capture/emu/plugin/guest.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,32 +17,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "capture/emu/plugin/qemu.h"
 #include "proto/base.h"
 
 #define PAGE	    4096ull
 #define HEADER_SIZE 4096u /* what the kernel searches for a build ID */
 
-/* Register numbers of gdb: rax rbx rcx rdx rsi rdi rbp rsp, r8 to r15, rip. */
-#define GDB_RSP 7
-#define GDB_RIP 16
-
-/* GByteArray of glib. */
-struct byte_array {
-	uint8_t *data;
-	unsigned int len;
-};
-
-static __thread struct byte_array *scratch;
-
 /* Functions and variables of the emulator's program. */
 static struct {
 	uintptr_t *guest_base;
 	int (*page_get_flags)(uint64_t address);
-	void *(*get_cpu)(int index);
-	int (*read_register)(void *cpu, struct byte_array *to, int n);
 	void (*vcpu_exit_hook)(void *cpu);
-	struct byte_array *(*array_new)(void);
-	struct byte_array *(*array_set_size)(struct byte_array *a, unsigned int n);
 	void (*async_run)(void *cpu, void (*fn)(void *cpu, void *data), void *data);
 	const char **exec_path;
 	_Atomic(void *) cpus[GUEST_MAX_VCPUS];
@@ -51,29 +35,15 @@ static struct {
 
 const char *guest_bind(void)
 {
-	const struct {
-		const char *name;
-		void *to;
-	} symbols[] = {
+	const struct qemu_symbol symbols[] = {
 		{"guest_base", &qemu.guest_base},
 		{"page_get_flags", &qemu.page_get_flags},
-		{"qemu_get_cpu", &qemu.get_cpu},
-		{"x86_cpu_gdb_read_register", &qemu.read_register},
 		{"qemu_plugin_vcpu_exit_hook", &qemu.vcpu_exit_hook},
 		{"async_run_on_cpu", &qemu.async_run},
 		{"exec_path", &qemu.exec_path},
-		{"g_byte_array_new", &qemu.array_new},
-		{"g_byte_array_set_size", &qemu.array_set_size},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-		void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
-
-		if (!address)
-			return symbols[i].name;
-		*(void **)symbols[i].to = address;
-	}
-	return NULL;
+	return qemu_bind(symbols, ARRAY_SIZE(symbols));
 }
 
 uint64_t guest_to_host(uint64_t address)
@@ -107,28 +77,14 @@ int guest_page_flags(uint64_t address)
 	return qemu.page_get_flags(address);
 }
 
-static uint64_t read_register(unsigned int vcpu, int number)
-{
-	void *cpu = qemu.get_cpu((int)vcpu);
-	uint64_t value = 0;
-
-	if (!scratch)
-		scratch = qemu.array_new();
-	qemu.array_set_size(scratch, 0);
-	if (!cpu || qemu.read_register(cpu, scratch, number) != 8)
-		return 0;
-	memcpy(&value, scratch->data, 8);
-	return value;
-}
-
 uint64_t guest_stack_pointer(unsigned int vcpu)
 {
-	return read_register(vcpu, GDB_RSP);
+	return qemu_register(qemu_cpu(vcpu), QEMU_RSP);
 }
 
 uint64_t guest_instruction_pointer(unsigned int vcpu)
 {
-	return read_register(vcpu, GDB_RIP);
+	return qemu_register(qemu_cpu(vcpu), QEMU_RIP);
 }
 
 const char *guest_program(void)
@@ -138,7 +94,7 @@ const char *guest_program(void)
 
 void guest_defer(unsigned int vcpu, void (*fn)(void *cpu, void *data), void *data)
 {
-	void *cpu = qemu.get_cpu((int)vcpu);
+	void *cpu = qemu_cpu(vcpu);
 
 	if (cpu)
 		qemu.async_run(cpu, fn, data);
@@ -147,7 +103,7 @@ void guest_defer(unsigned int vcpu, void (*fn)(void *cpu, void *data), void *dat
 void guest_cpu_began(unsigned int vcpu)
 {
 	if (vcpu < GUEST_MAX_VCPUS)
-		qemu.cpus[vcpu] = qemu.get_cpu((int)vcpu);
+		qemu.cpus[vcpu] = qemu_cpu(vcpu);
 }
 
 void guest_cpu_ended(unsigned int vcpu)

@@ -15,6 +15,7 @@
 #include "capture/emu/plugin/code.h"
 #include "capture/emu/plugin/exec.h"
 #include "capture/emu/plugin/guest.h"
+#include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
 #include "capture/emu/plugin/task.h"
 
@@ -254,21 +255,11 @@ static int refuse(const char *what, const char *why)
 	return -1;
 }
 
-static const char *argument(int argc, char **argv, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (int i = 0; i < argc; i++)
-		if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=')
-			return argv[i] + length + 1;
-	return NULL;
-}
-
 static int set_up(int argc, char **argv)
 {
-	const char *ring = argument(argc, argv, "ring");
-	const char *comm = argument(argc, argv, "comm");
-	const char *truth = argument(argc, argv, "truth");
+	const char *ring = qemu_argument(argc, argv, "ring");
+	const char *comm = qemu_argument(argc, argv, "comm");
+	const char *truth = qemu_argument(argc, argv, "truth");
 	int r;
 
 	if (!ring || !comm)

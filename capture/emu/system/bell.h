@@ -29,10 +29,17 @@ enum bell_result {
 	BELL_REFUSED = 2, /* the plugin said why on standard error */
 };
 
+#define BELL_RANGES  4u
+#define BELL_STOPPED (1u << 5) /* IA32_RTIT_STATUS.Stopped */
+
+struct bell_range {
+	__u64 from, to; /* IA32_RTIT_ADDRn_A and _B */
+};
+
 struct bell {
 	__u32 op;     /* enum bell_op */
 	__u32 result; /* enum bell_result, from the plugin */
-	__u64 ctl;    /* IA32_RTIT_CTL as the kernel would write it */
+	__u64 ctl;    /* IA32_RTIT_CTL as the kernel would write it, with the ADDRn_CFG */
 	/* The AUX buffer: the physical address of an array of N_PAGES physical addresses of pages,
 	 * and a number that no other buffer has had. */
 	__u64 pages, n_pages, buffer;
@@ -47,5 +54,9 @@ struct bell {
 	 * kernel's direct mapping, whose linear addresses are the physical ones and DIRECT_MAP
 	 * more. */
 	__u64 current_task, direct_map;
-	__u32 tid_offset, reserved;
+	__u32 tid_offset;
+	__u32 status; /* STOP: IA32_RTIT_STATUS, from the plugin; START clears it */
+	/* The processor, by CPUID leaf 1. */
+	__u32 family, model;
+	struct bell_range ranges[BELL_RANGES];
 };

@@ -1,6 +1,7 @@
 /*
  * The software PMU of a virtual machine as a TCG plugin: callbacks of QEMU's system emulator, and
- * the bell. Argument of the plugin: ram=PATH, the file of the guest's RAM.
+ * the bell. Arguments of the plugin: ram=PATH, the file of the guest's RAM, and overflow=BYTES, an
+ * overflow of the PMU's internal buffer after each so many bytes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "capture/emu/plugin/code.h"
+#include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
 #include "capture/emu/system/system.h"
 #include "capture/emu/system/vm.h"
@@ -151,7 +153,7 @@ static void on_bell(unsigned int vcpu, void *userdata)
 	if (!bell)
 		return;
 	bell->result = answer(c, bell, b->ip);
-	c->retire.prev = c->on && c->pmu.s->flowing ? b : &c->retire.none;
+	c->retire.prev = system_follows(c) ? b : &c->retire.none;
 }
 
 static bool is_bell(const struct qemu_plugin_insn *insn)
@@ -167,6 +169,15 @@ static bool reads_clock(const uint8_t *bytes, size_t size)
 {
 	return (size == 2 && bytes[0] == 0x0f && bytes[1] == 0x31) ||
 	       (size == 3 && bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xf9);
+}
+
+/* CLI, STI or POPF; prefixes are possible, but for POPF's they mean nothing. */
+static bool writes_iflag(const uint8_t *bytes, size_t size)
+{
+	const uint8_t last = bytes[size - 1];
+
+	return (size == 1 && (last == 0xfa || last == 0xfb)) ||
+	       (last == 0x9d && (size == 1 || (size == 2 && bytes[0] == 0x66)));
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -185,6 +196,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		insn = qemu_plugin_tb_get_insn(tb, i);
 		in.length[i] = (uint8_t)qemu_plugin_insn_size(insn);
 		in.reads_clock |= reads_clock(qemu_plugin_insn_data(insn), in.length[i]);
+		if (in.length[i] > 0 && writes_iflag(qemu_plugin_insn_data(insn), in.length[i]))
+			in.iflag = (uint16_t)(i + 1);
 	}
 	in.last_bytes = qemu_plugin_insn_data(insn);
 	b = code_add(plugin.code, &in, &known);
@@ -256,25 +269,26 @@ static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 						     NULL);
 }
 
-static const char *argument(int argc, char **argv, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (int i = 0; i < argc; i++)
-		if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=')
-			return argv[i] + length + 1;
-	return NULL;
-}
-
 static int refuse(const char *what, const char *why)
 {
 	complain(what, why);
 	return -1;
 }
 
+static bool read_number(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-	const char *ram = argument(argc, argv, "ram"), *missing = vm_bind();
+	const char *ram = qemu_argument(argc, argv, "ram"), *missing = vm_bind();
+	const char *overflow = qemu_argument(argc, argv, "overflow");
+	uint64_t overflow_bytes = 0;
 
 	if (missing)
 		return refuse("this QEMU does not export a symbol that is needed", missing);
@@ -282,13 +296,17 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		return refuse(info->target_name, "only qemu-system-x86_64 is supported");
 	if (!ram)
 		return refuse("ram=PATH", "missing argument");
+	if (overflow && !read_number(overflow, &overflow_bytes))
+		return refuse("overflow=BYTES", overflow);
 	plugin.ram = strdup(ram);
 	plugin.code = code_new();
 	if (!plugin.ram || !plugin.code)
 		return refuse("start", strerror(ENOMEM));
-	for (unsigned int i = 0; i < MAX_CPUS; i++)
+	for (unsigned int i = 0; i < MAX_CPUS; i++) {
 		if (system_cpu_init(&plugin.cpus[i], i, &plugin.idt) < 0)
 			return refuse("start", strerror(ENOMEM));
+		plugin.cpus[i].overflow_bytes = overflow_bytes;
+	}
 	plugin.id = id;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_asleep);
 	return 0;

@@ -7,13 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/emu/system/models.h"
 #include "capture/emu/system/vm.h"
 
 /* arch/x86/include/asm/segment.h */
 #define USER32_CS 0x23u
 
+#define FLAGS_IF     0x200u /* RFLAGS.IF */
+#define CTL_ADDR_CFG 32	    /* IA32_RTIT_CTL: the lowest bit of ADDR0_CFG */
+
 #define VECTOR_NMI	2u
 #define VECTOR_DEBUG	1u
+#define VECTOR_PAGE	14u
 #define VECTOR_MACHINE	18u
 #define FIRST_INTERRUPT 32u
 /* Exceptions whose frame has an error code below RIP (SDM volume 3, table "Protected-Mode
@@ -37,26 +42,28 @@ int system_cpu_init(struct system_cpu *c, unsigned int vcpu, const struct system
 	return 0;
 }
 
-static struct emupmu_place place_of(uint64_t ip, uint64_t cs)
+/* Only Event Trace tells the interrupt flag of FLAGS (SDM "MODE.Exec"). */
+static struct emupmu_place place_of(const struct system_cpu *c, uint64_t ip, uint64_t cs,
+				    uint64_t flags)
 {
 	const bool kernel = (int64_t)ip < 0;
+	uint8_t mode = !kernel && cs == USER32_CS ? PT_MODE_EXEC_CSD : PT_MODE_EXEC_CSL;
 
-	return (struct emupmu_place){
-		.ip = ip,
-		.kernel = kernel,
-		.mode = !kernel && cs == USER32_CS ? PT_MODE_EXEC_CSD : PT_MODE_EXEC_CSL,
-	};
+	if (c->pmu.events && (flags & FLAGS_IF))
+		mode |= PT_MODE_EXEC_IFLAG;
+	return (struct emupmu_place){.ip = ip, .kernel = kernel, .mode = mode};
 }
 
 /* The place of an address at which the CPU is about to execute. */
 static struct emupmu_place place_here(const struct system_cpu *c, uint64_t ip)
 {
-	return place_of(ip, (int64_t)ip < 0 ? 0 : vm_cs(c->vcpu));
+	return place_of(c, ip, (int64_t)ip < 0 ? 0 : vm_cs(c->vcpu),
+			c->pmu.events ? vm_flags(c->vcpu) : 0);
 }
 
 static void transfer(struct system_cpu *c, const uint64_t *from, struct emupmu_place to)
 {
-	emupmu_transfer(&c->pmu, from, &to);
+	emupmu_transfer(&c->pmu, from, &to, NULL);
 }
 
 /* No branch explains how execution came from P to TO. An interrupt keeps the trace decodable. */
@@ -67,6 +74,50 @@ static void unexplained(struct system_cpu *c, const struct block *p, struct emup
 		c->first_to = to.ip;
 	}
 	transfer(c, &p->last, to);
+}
+
+/* The last instruction of P leads to TO, but is no IRET: no event. */
+static void far_branch(struct system_cpu *c, const struct block *p, struct emupmu_place to)
+{
+	const struct emupmu_cause iret = {.type = PT_CFE_IRET, .at = p->last};
+
+	emupmu_transfer(&c->pmu, NULL, &to, block_is_iret(p) ? &iret : NULL);
+}
+
+/* Whether the branch at the end of P, which leads to IP, is taken. */
+static bool is_taken(const struct block *p, uint64_t ip)
+{
+	return p->kind != BLOCK_PLAIN && !(p->kind == BLOCK_COND && ip != p->target);
+}
+
+/* A near branch, or no branch, leads from P to IP. */
+static void near_branch(struct system_cpu *c, const struct block *p, uint64_t ip)
+{
+	const bool direct = p->kind == BLOCK_JMP || p->kind == BLOCK_CALL;
+	bool named = p->kind != BLOCK_COND;
+
+	if (p->kind == BLOCK_RET && c->retire.retcomp && encode_predicts(c->retire.encode, ip))
+		named = false;
+	if (c->pmu.with_ranges && is_taken(p, ip) && emupmu_crosses(&c->pmu, ip, named, direct))
+		return;
+	if (c->pmu.s->flowing)
+		retire_usual(&c->retire, p, ip);
+}
+
+/* P changed RFLAGS.IF before execution came to TO. Where it did so twice, only the last change is
+ * seen. A far transfer tells the flag itself. */
+static void interrupt_flag(struct system_cpu *c, const struct block *p,
+			   const struct emupmu_place *to)
+{
+	const int at = block_index(p, to->ip);
+	uint64_t behind = p->ip;
+
+	if (!c->pmu.events || p->kind == BLOCK_FAR || p->kind == BLOCK_KERNEL ||
+	    (at >= 0 && at < p->iflag && !retire_follows(p, to->ip)))
+		return;
+	for (unsigned int i = 0; i < p->iflag; i++)
+		behind += p->length[i];
+	emupmu_iflag(&c->pmu, to->mode, behind);
 }
 
 /* Reports how execution came from P to TO. FIRST_INSIDE: if TO is an instruction of P, then P ended
@@ -80,12 +131,14 @@ static void report(struct system_cpu *c, const struct block *p, struct emupmu_pl
 		return;
 	if (p->flags & BLOCK_CR3)
 		emupmu_cr3(&c->pmu, vm_cr3(c->vcpu));
+	if (p->flags & BLOCK_IFLAG)
+		interrupt_flag(c, p, &to);
 	if (p->kind == BLOCK_NONE) {
 		transfer(c, NULL, to);
 	} else if (p->kind == BLOCK_KERNEL || p->kind == BLOCK_FAR) {
-		transfer(c, NULL, to);
+		far_branch(c, p, to);
 	} else if (retire_follows(p, to.ip)) {
-		retire_usual(&c->retire, p, to.ip);
+		near_branch(c, p, to.ip);
 	} else if (!inside && !(p->kind == BLOCK_REP && to.ip == p->next)) {
 		unexplained(c, p, to);
 	}
@@ -126,7 +179,8 @@ static bool is_software_interrupt(const struct block *p, const struct frame *f)
 static void enter_handler(struct system_cpu *c, const struct block *p, const struct block *b,
 			  unsigned int vector)
 {
-	const struct emupmu_place to = place_of(b->ip, 0);
+	const struct emupmu_place to = place_here(c, b->ip);
+	struct emupmu_cause cause = {.type = PT_CFE_INTR, .vector = (uint8_t)vector};
 	struct frame f;
 	uint64_t from;
 
@@ -138,8 +192,12 @@ static void enter_handler(struct system_cpu *c, const struct block *p, const str
 	if (is_software_interrupt(p, &f))
 		from = p->last;
 	else
-		report(c, p, place_of(f.ip, f.cs), is_fault(vector));
-	transfer(c, c->pmu.s->flowing ? &from : NULL, to);
+		report(c, p, place_of(c, f.ip, f.cs, f.flags), is_fault(vector));
+	cause.at = from;
+	cause.page_fault = vector == VECTOR_PAGE;
+	if (c->pmu.events && cause.page_fault)
+		cause.cr2 = vm_cr2(c->vcpu);
+	emupmu_transfer(&c->pmu, c->pmu.s->flowing ? &from : NULL, &to, &cause);
 }
 
 /* Direct branches to a handler's first instruction are the kernel's own. */
@@ -166,7 +224,7 @@ void system_unusual(struct system_cpu *c, struct block *p, struct block *b)
 	/* The guest sees the TSC here, and what it does next must not seem to be earlier. */
 	if ((p->flags | b->flags) & BLOCK_CLOCK)
 		c->pmu.budget = 0;
-	if (!c->pmu.s->flowing)
+	if (!system_follows(c))
 		c->retire.prev = &c->retire.none;
 }
 
@@ -185,6 +243,36 @@ static void set_position(struct system_cpu *c, const struct bell *bell)
 
 	s->encode.pos += move;
 	s->psb_at += move;
+	s->overflow_at += move;
+}
+
+static void set_ranges(struct system_cpu *c, const struct bell *bell)
+{
+	for (unsigned int i = 0; i < EMUPMU_RANGES; i++) {
+		c->pmu.ranges[i] = (struct emupmu_range){
+			.from = bell->ranges[i].from,
+			.to = bell->ranges[i].to,
+			.kind = bell->ctl >> (CTL_ADDR_CFG + 4 * i) & 15,
+		};
+		c->pmu.with_ranges |= c->pmu.ranges[i].kind != EMUPMU_UNUSED;
+	}
+}
+
+/* What the PMU of a whole machine has besides the configuration of each CPU. */
+static void set_up(struct system_cpu *c, const struct bell *bell)
+{
+	const struct model model = model_of(bell->family, bell->model);
+
+	/* A CPU of the guest that the host held up executes nothing. */
+	c->pmu.held_up = UINT64_MAX;
+	c->pmu.tsx = model.tsx;
+	c->pmu.errata = model.errata;
+	set_ranges(c, bell);
+	c->watched = BLOCK_HANDLER | BLOCK_SINGLE | BLOCK_CR3 | BLOCK_CLOCK;
+	if (c->pmu.events)
+		c->watched |= BLOCK_IFLAG;
+	if (c->pmu.with_ranges)
+		c->watched |= SYSTEM_EVERY_BLOCK;
 }
 
 void system_start(struct system_cpu *c, const struct bell *bell, int64_t clock_offset, uint64_t ip)
@@ -195,22 +283,25 @@ void system_start(struct system_cpu *c, const struct bell *bell, int64_t clock_o
 		.max_nonturbo_ratio = bell->ratio,
 		.tsc_art_num = bell->art_num,
 		.tsc_art_den = bell->art_den,
+		.overflow_bytes = c->overflow_bytes,
 	};
 	if (bell->first)
 		memset(c->memory, 0, sizeof(*c->memory));
 	emupmu_attach_cpu(&c->pmu, &c->config, c->memory, c->aux, c->aux_size);
-	/* A CPU of the guest that the host held up executes nothing. */
-	c->pmu.held_up = UINT64_MAX;
+	set_up(c, bell);
 	c->pmu.clock_offset = clock_offset;
-	if (bell->first)
+	if (bell->first) {
 		encode_forget_branches(&c->pmu.encoder);
+		c->pmu.s->overflow_at = c->overflow_bytes;
+	}
+	c->pmu.s->stopped = 0;
 	set_position(c, bell);
 	c->pmu.s->cr3 = vm_cr3(c->vcpu);
 	retire_attach(&c->retire, &c->pmu, c->vcpu);
 	c->pmu.budget = RETIRE_BUDGET;
 	c->on = true;
 	emupmu_start(&c->pmu);
-	transfer(c, NULL, place_of(ip, 0));
+	transfer(c, NULL, place_here(c, ip));
 }
 
 void system_stop(struct system_cpu *c, struct bell *bell, uint64_t ip)
@@ -220,13 +311,18 @@ void system_stop(struct system_cpu *c, struct bell *bell, uint64_t ip)
 	emupmu_stop(&c->pmu, ip);
 	bell->offset = c->pmu.s->encode.pos & (c->aux_size - 1);
 	bell->total = c->pmu.s->encode.pos;
+	bell->status = c->pmu.s->stopped ? BELL_STOPPED : 0;
 	c->retire.prev = &c->retire.none;
 	c->on = false;
 }
 
 void system_idle(struct system_cpu *c)
 {
-	if (c->on)
+	const struct block *p = c->retire.prev;
+
+	if (c->on && (p->flags & BLOCK_HALT))
+		emupmu_halt(&c->pmu, p->next);
+	else if (c->on)
 		emupmu_now(&c->pmu);
 }
 

@@ -7,6 +7,7 @@
  *
  *   plugin.c   QEMU's callbacks, and the bell
  *   system.c   from blocks to branches, system calls, interrupts and faults
+ *   models.h   what the processors differ in
  *   vm.h       the machine's registers, memory and clock
  *
  * The packet writer, the PMU and the classes of blocks are those of the emulated machine
@@ -35,6 +36,8 @@
 #include "capture/emu/system/bell.h"
 
 #define SYSTEM_VECTORS 256u
+/* In struct system_cpu, watched: every block. Not among the BLOCK_* flags. */
+#define SYSTEM_EVERY_BLOCK 0x100u
 
 /* The guest's interrupt descriptor table. */
 struct system_idt {
@@ -44,6 +47,8 @@ struct system_idt {
 struct system_cpu {
 	unsigned int vcpu;
 	bool on;		    /* TraceEn */
+	uint32_t watched;	    /* BLOCK_* of blocks that system_unusual() must see */
+	uint64_t overflow_bytes;    /* an overflow after each so many bytes; 0: none */
 	struct emuring_cpu *memory; /* of this process only */
 	struct emuring_head config;
 	struct emupmu pmu;
@@ -69,6 +74,13 @@ void system_unusual(struct system_cpu *c, struct block *prev, struct block *b);
 /* The budget is spent, or a PSB is due. */
 void system_service(struct system_cpu *c, const struct block *b);
 
+/* Whether the last block matters for what the next one means. With address ranges, code that is not
+ * traced may lead to traced code. */
+static inline bool system_follows(const struct system_cpu *c)
+{
+	return c->on && (c->pmu.s->flowing || c->pmu.with_ranges);
+}
+
 /* Call before each block. */
 static inline __attribute__((always_inline)) void system_before(struct system_cpu *c,
 								struct block *b)
@@ -78,7 +90,9 @@ static inline __attribute__((always_inline)) void system_before(struct system_cp
 	if (!c->on)
 		return;
 	c->retire.prev = b;
-	if (__builtin_expect((p->flags | b->flags) != 0 || !retire_usual(&c->retire, p, b->ip), 0))
+	if (__builtin_expect(((p->flags | b->flags | SYSTEM_EVERY_BLOCK) & c->watched) != 0 ||
+				     !retire_usual(&c->retire, p, b->ip),
+			     0))
 		system_unusual(c, p, b);
 	if (__builtin_expect(--c->pmu.budget < 0, 0))
 		system_service(c, b);

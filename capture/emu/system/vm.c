@@ -12,34 +12,17 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "capture/emu/plugin/qemu.h"
 #include "proto/base.h"
 
 #define PAGE 4096u
 /* How often the two clocks are compared; the closest comparison counts. */
 #define CLOCK_TRIES 200
 
-/* Register numbers of gdb's i386:x86-64: general registers 0 to 15, rip, eflags, 6 selectors,
- * 3 bases, cr0, cr2, cr3. */
-#define GDB_RDI 5
-#define GDB_RSP 7
-#define GDB_CS	18
-#define GDB_CR3 29
-
-/* GByteArray of glib. */
-struct byte_array {
-	uint8_t *data;
-	unsigned int len;
-};
-
-static __thread struct byte_array *scratch;
-
 static struct {
-	void *(*get_cpu)(int index);
-	int (*read_register)(void *cpu, struct byte_array *to, int n);
 	int (*read_memory)(void *cpu, uint64_t address, void *to, size_t size, bool is_write);
 	int64_t (*elapsed_ticks)(void);
-	struct byte_array *(*array_new)(void);
-	struct byte_array *(*array_set_size)(struct byte_array *a, unsigned int n);
+	void *current_cpu; /* a variable of each thread, here of the one that looked it up */
 } qemu;
 
 static struct {
@@ -50,26 +33,13 @@ static struct {
 
 const char *vm_bind(void)
 {
-	const struct {
-		const char *name;
-		void *to;
-	} symbols[] = {
-		{"qemu_get_cpu", &qemu.get_cpu},
-		{"x86_cpu_gdb_read_register", &qemu.read_register},
+	const struct qemu_symbol symbols[] = {
 		{"cpu_memory_rw_debug", &qemu.read_memory},
 		{"cpus_get_elapsed_ticks", &qemu.elapsed_ticks},
-		{"g_byte_array_new", &qemu.array_new},
-		{"g_byte_array_set_size", &qemu.array_set_size},
+		{"current_cpu", &qemu.current_cpu},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
-		void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
-
-		if (!address)
-			return symbols[i].name;
-		*(void **)symbols[i].to = address;
-	}
-	return dlsym(RTLD_DEFAULT, "current_cpu") ? NULL : "current_cpu";
+	return qemu_bind(symbols, ARRAY_SIZE(symbols));
 }
 
 int vm_map_ram(const char *path)
@@ -146,38 +116,34 @@ uint8_t *vm_map_pages(const uint64_t *pages, size_t n)
 	return base;
 }
 
-static uint64_t read_register(void *cpu, int number)
-{
-	uint64_t value = 0;
-	int size;
-
-	if (!scratch)
-		scratch = qemu.array_new();
-	qemu.array_set_size(scratch, 0);
-	size = cpu ? qemu.read_register(cpu, scratch, number) : 0;
-	if (size > 0)
-		memcpy(&value, scratch->data, MIN_OF((size_t)size, sizeof(value)));
-	return value;
-}
-
 uint64_t vm_stack_pointer(unsigned int vcpu)
 {
-	return read_register(qemu.get_cpu((int)vcpu), GDB_RSP);
+	return qemu_register(qemu_cpu(vcpu), QEMU_RSP);
 }
 
 uint64_t vm_rdi(unsigned int vcpu)
 {
-	return read_register(qemu.get_cpu((int)vcpu), GDB_RDI);
+	return qemu_register(qemu_cpu(vcpu), QEMU_RDI);
+}
+
+uint64_t vm_cr2(unsigned int vcpu)
+{
+	return qemu_register(qemu_cpu(vcpu), QEMU_CR2);
+}
+
+uint64_t vm_flags(unsigned int vcpu)
+{
+	return qemu_register(qemu_cpu(vcpu), QEMU_EFLAGS);
 }
 
 uint64_t vm_cr3(unsigned int vcpu)
 {
-	return read_register(qemu.get_cpu((int)vcpu), GDB_CR3);
+	return qemu_register(qemu_cpu(vcpu), QEMU_CR3);
 }
 
 uint16_t vm_cs(unsigned int vcpu)
 {
-	return (uint16_t)read_register(qemu.get_cpu((int)vcpu), GDB_CS);
+	return (uint16_t)qemu_register(qemu_cpu(vcpu), QEMU_CS);
 }
 
 uint16_t vm_cs_here(void)
@@ -185,12 +151,12 @@ uint16_t vm_cs_here(void)
 	/* A variable of each thread. */
 	void **current = dlsym(RTLD_DEFAULT, "current_cpu");
 
-	return (uint16_t)read_register(*current, GDB_CS);
+	return (uint16_t)qemu_register(*current, QEMU_CS);
 }
 
 bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size)
 {
-	void *cpu = qemu.get_cpu((int)vcpu);
+	void *cpu = qemu_cpu(vcpu);
 
 	return cpu && qemu.read_memory(cpu, address, to, size, false) == 0;
 }

@@ -24,6 +24,8 @@ uint8_t *vm_map_pages(const uint64_t *pages, size_t n);
 uint64_t vm_stack_pointer(unsigned int vcpu);
 uint64_t vm_rdi(unsigned int vcpu);
 uint64_t vm_cr3(unsigned int vcpu);
+uint64_t vm_cr2(unsigned int vcpu);
+uint64_t vm_flags(unsigned int vcpu);
 /* The selector in CS. */
 uint16_t vm_cs(unsigned int vcpu);
 /* The same for the CPU of the calling thread, also while it translates. */

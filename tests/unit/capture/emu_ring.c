@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
 struct emuring *emu_ring_new_machine(uint64_t config, uint32_t n_cpus)
@@ -130,6 +131,13 @@ static void say_ip(struct text *t, uint8_t byte)
 	say(t, "%s(%" PRIx64 ")", name, ip);
 }
 
+static void say_cfe(struct text *t)
+{
+	const uint8_t type = (uint8_t)take(t, 1), vector = (uint8_t)take(t, 1);
+
+	say(t, "CFE%s(%d,%d)", type & PT_CFE_IP ? "IP" : "", type & 0x1f, vector);
+}
+
 static void say_extended(struct text *t)
 {
 	uint64_t ctc;
@@ -141,6 +149,16 @@ static void say_extended(struct text *t)
 		say(t, "PSB");
 		break;
 	case PT_EXT_PSBEND: say(t, "PSBEND"); break;
+	case PT_EXT_TRACESTOP: say(t, "STOP"); break;
+	case PT_EXT_CFE: say_cfe(t); break;
+	case PT_EXT_EVD:
+		assert_int_equal(take(t, 1), PT_EVD_CR2);
+		say(t, "CR2(%" PRIx64 ")", take(t, 8));
+		break;
+	case PT_EXT_EXSTOP: say(t, "EXSTOP"); break;
+	case PT_EXT_EXSTOP_IP: say(t, "EXSTOPIP"); break;
+	case PT_EXT_PWRE: say(t, "PWRE(%" PRIx64 ")", take(t, 2)); break;
+	case PT_EXT_PWRX: say(t, "PWRX(%" PRIx64 ")", take(t, 5)); break;
 	case PT_EXT_TNT64: say_tnt(t, take(t, 6)); break;
 	case PT_EXT_OVF:
 		t->last_ip = 0;
@@ -171,7 +189,14 @@ static void say_cyc(struct text *t, uint8_t byte)
 
 static void say_mode(struct text *t, uint64_t bits)
 {
-	say(t, bits == PT_MODE_EXEC_CSL ? "MODE" : bits == PT_MODE_EXEC_CSD ? "MODE32" : "MODE?");
+	static const char *const modes[] = {
+		[PT_MODE_EXEC_CSL] = "MODE",
+		[PT_MODE_EXEC_CSD] = "MODE32",
+		[PT_MODE_EXEC_CSL | PT_MODE_EXEC_IFLAG] = "MODEIF",
+		[PT_MODE_TSX] = "TSX",
+	};
+
+	say(t, "%s", bits < ARRAY_SIZE(modes) && modes[bits] ? modes[bits] : "MODE?");
 }
 
 static void say_packet(struct text *t)

@@ -25,6 +25,8 @@ void emu_ring_free(struct emuring *r);
 /* Time goes on by TICKS. */
 void emu_ring_pass(struct emuring *r, uint64_t ticks);
 /* The published bytes from FROM on: "PSB TSC(1000) TMA(250,0) CBR(10) PSBEND MODE PGE(401000)
- * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5) PIP(1000)"; MODE is 64-bit mode, MODE32 32-bit. IPs
- * are whole. Static storage, good until the next call. */
+ * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5) PIP(1000)"; MODE is 64-bit mode, MODE32 32-bit,
+ * MODEIF 64-bit with interrupts enabled; TSX is MODE.TSX outside of transactions; STOP TraceStop;
+ * CFE(TYPE,VECTOR), CFEIP with a FUP of its own; CR2(..) an EVD; EXSTOP, EXSTOPIP, PWRE(..),
+ * PWRX(..). IPs are whole. Static storage, good until the next call. */
 const char *emu_ring_text(struct emuring *r, uint64_t from);

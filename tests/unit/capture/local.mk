@@ -116,7 +116,8 @@ tests_unit_capture_emu_plugin_test_retire_SOURCES = tests/unit/capture/emu/plugi
 tests_unit_capture_emu_plugin_test_retire_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
 
 tests_unit_capture_emu_system_test_system_SOURCES = tests/unit/capture/emu/system/test_system.c $(TEST_EMU_RING) \
-	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/retire.c capture/emu/system/system.c
+	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/retire.c \
+	capture/emu/machine/pmu_system.c capture/emu/system/models.c capture/emu/system/system.c
 tests_unit_capture_emu_system_test_system_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
 
 # exec under the emulator, with this host's kernel as the oracle.

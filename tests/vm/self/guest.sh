@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs in a guest that traces itself, as root: installs the recorder and starts its service, runs a
 # workload, has a trigger take a snapshot, and copies the bundle to out/. The file "settings" has
-# TRACE, AUX, TERMS, MODEL, TRIGGER and PERF, and the file "workload" what the guest does meanwhile.
+# TRACE, AUX, TERMS, MODEL, FILTERS, TRIGGER and PERF, and the file "workload" what the guest does meanwhile.
 . ./lib.sh
 . ./install.sh
 . ./settings
@@ -53,6 +53,29 @@ stored() {
 }
 kind() { ctl --json=short list | jq -r .trigger | tail -n 1; }
 
+# KIND:FUNCTION[-FUNCTION]: prints the filter as perf_event_open(2) wants it.
+filter() {
+	local kind=${1%%:*} range=${1#*:}
+	sort -k1,1 /proc/kallsyms | awk -v kind="$kind" -v first="${range%-*}" -v last="${range#*-}" '
+		$2 !~ /[tT]/ { next }
+		ended && $1 != at { print kind " 0x" from "/0x" $1; exit }
+		$3 == first { from = $1 }
+		$3 == last { ended = 1; at = $1 }'
+}
+all_filters() {
+	local one from
+	for one in $FILTERS; do
+		one=$(filter "$one")
+		from=${one#* } from=${from%/*}
+		printf '%s ' "${one%/*}/$((${one#*/} - from))"
+	done
+}
+# While nothing is traced, this is fast.
+[ -z "$FILTERS" ] || all=$(all_filters)
+set_filters() {
+	echo "filters: $all"
+	./setfilter "$(systemctl show -P MainPID ptsnapd)" "$all"
+}
 note "kernel $(uname -r), $(nproc) CPUs"
 chmod 755 . ./*
 check "the emulator's trace unit is there" load "model=$MODEL"
@@ -61,10 +84,12 @@ check "and says so" grep -q "the emulator's trace unit" out/module
 check "the recorder is installed" install_recorder
 check "and configured" configure
 check "the service starts, and traces" start_service
+[ -z "$FILTERS" ] || { note "filters $all"; check "address filters are set" set_filters; }
 t0=$(up)
 sh ./workload >out/workload.log 2>&1
 echo $? >out/workload.status
 note "the workload took from $t0 to $(up), status $(cat out/workload.status)"
+grep -H stop $FAKE/cpu*/state >out/state
 check "the trigger: $TRIGGER" trigger_event
 check "takes a snapshot" within 300 stored
 # What the recorder executes from now on would fill the log of what executed.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
 #include "capture/emu/system/bell.h"
 #include "capture/emu/system/vm.h"
@@ -27,6 +28,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 struct instruction {
 	uint64_t ip;
+	uint8_t size;
 	bool repeated; /* REP with a string instruction */
 };
 
@@ -34,6 +36,11 @@ struct cpu {
 	bool on;
 	bool os, user; /* IA32_RTIT_CTL.OS and .User */
 	bool kernel;   /* the last instruction was the kernel's */
+	struct bell_range ranges[BELL_RANGES];
+	uint64_t ranges_ctl; /* the ADDRn_CFG */
+	bool inside;	     /* of the filter ranges, or there are none */
+	bool stopped;	     /* TraceStop */
+	uint64_t at, next;   /* the last instruction, and behind it */
 	uint64_t current_task, direct_map;
 	uint32_t tid_offset;
 	unsigned int files;
@@ -100,19 +107,44 @@ static void put_time(struct cpu *c)
 	c->last = 0;
 }
 
+static unsigned int range_kind(const struct cpu *c, unsigned int i)
+{
+	return c->ranges_ctl >> (32 + 4 * i) & 15;
+}
+
+/* Taken branches and events enter and leave address ranges, sequential code does not. A taken
+ * branch to the next instruction counts as sequential here. */
+static void look_at_ranges(struct cpu *c, uint64_t ip, bool context)
+{
+	bool filters = false, inside = false;
+
+	for (unsigned int i = 0; i < BELL_RANGES; i++) {
+		const bool in = ip >= c->ranges[i].from && ip <= c->ranges[i].to;
+
+		filters |= range_kind(c, i) == 1;
+		inside |= range_kind(c, i) == 1 && in;
+		c->stopped |= range_kind(c, i) == 2 && in && context;
+	}
+	c->inside = !filters || inside;
+}
+
 static void on_instruction(unsigned int vcpu, void *userdata)
 {
 	const struct instruction *i = userdata;
 	struct cpu *c = &cpus[vcpu];
 
-	const bool kernel = i->ip >> 63;
+	const bool kernel = i->ip >> 63, context = kernel ? c->os : c->user;
 
 	if (!c->on)
 		return;
 	if (c->kernel && !kernel && c->user)
 		put_thread(c);
 	c->kernel = kernel;
-	if (!(kernel ? c->os : c->user) || (i->repeated && c->previous == i->ip))
+	if (c->ranges_ctl != 0 && i->ip != c->next && i->ip != c->at)
+		look_at_ranges(c, i->ip, context);
+	c->at = i->ip;
+	c->next = i->ip + i->size;
+	if (!context || !c->inside || c->stopped || (i->repeated && c->previous == i->ip))
 		return;
 	if (c->untimed-- == 0)
 		put_time(c);
@@ -169,6 +201,11 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->on = begin_file(c, vcpu);
 		c->os = bell->ctl & 4;
 		c->user = bell->ctl & 8;
+		c->ranges_ctl = bell->ctl & 0xffff00000000ull;
+		memcpy(c->ranges, bell->ranges, sizeof(c->ranges));
+		c->inside = true;
+		c->stopped = false;
+		c->at = c->next = 0;
 		c->kernel = true;
 		c->clock_offset = vm_clock_offset();
 		c->current_task = bell->current_task;
@@ -219,7 +256,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 		if (!i)
 			abort();
-		*i = (struct instruction){qemu_plugin_insn_vaddr(insn), is_repeated(bytes, size)};
+		*i = (struct instruction){qemu_plugin_insn_vaddr(insn), (uint8_t)size,
+					  is_repeated(bytes, size)};
 		if (k == 0 && is_bell(bytes, size))
 			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_bell, QEMU_PLUGIN_CB_NO_REGS,
 							     NULL);
@@ -252,16 +290,6 @@ static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 						     NULL);
 }
 
-static const char *argument(int argc, char **argv, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (int i = 0; i < argc; i++)
-		if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=')
-			return strdup(argv[i] + length + 1);
-	return NULL;
-}
-
 static FILE *open_bells(void)
 {
 	char path[4096];
@@ -276,8 +304,11 @@ static FILE *open_bells(void)
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-	dir = argument(argc, argv, "dir");
-	ram = argument(argc, argv, "ram");
+	const char *dir_given = qemu_argument(argc, argv, "dir"),
+		   *ram_given = qemu_argument(argc, argv, "ram");
+
+	dir = dir_given ? strdup(dir_given) : NULL;
+	ram = ram_given ? strdup(ram_given) : NULL;
 	if (!dir || !ram || !info->system_emulation || vm_bind()) {
 		fprintf(stderr, "truth: dir=DIRECTORY,ram=FILE\n");
 		return -1;

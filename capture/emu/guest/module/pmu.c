@@ -65,8 +65,29 @@ MODULE_PARM_DESC(nonturbo, "max_nonturbo_ratio");
 static uint art_num = 216, art_den = 2;
 module_param(art_num, uint, 0444);
 module_param(art_den, uint, 0444);
+static uint max_subleaf = 1;
 static uint addr_ranges = 2; /* of l1_eax, at load */
-static bool has_unit; /* the emulator has a trace unit; its capabilities are psb_cyc and mtc */
+static bool has_unit;	     /* the emulator has a trace unit */
+
+/* What the trace unit can do: psb_cyc, ip_filtering, mtc, power_event_trace, event_trace. Not:
+ * cr3_filtering, ptwrite (the emulator has no such instruction), tnt_disable. */
+#define UNIT_EBX 0xaeu
+
+/* CPUID leaf 0x14 of the processors that the trace unit can be. Skylake and Alder Lake (a P-core):
+ * as such processors report; Broadwell: SDM volume 3, and pt_pmu_hw_init() in
+ * arch/x86/events/intel/pt.c; Ice Lake like Skylake; Sapphire Rapids has the cores of Alder Lake;
+ * Sierra Forest has small cores, with all that the SDM names. */
+static const struct fpt_model {
+	const char *name;
+	uint max_subleaf, l0_ebx, l0_ecx, l1_eax, l1_ebx;
+} fpt_models[] = {
+	{"skylake", 1, 0x0f, 7, 0x02490002, 0x003f3fff},
+	{"broadwell", 0, 0x01, 1, 0, 0},
+	{"icelake", 1, 0x0f, 7, 0x02490002, 0x003f3fff},
+	{"sapphirerapids", 1, 0x5f, 7, 0x02490002, 0x003f003f},
+	{"alderlake", 1, 0x5f, 7, 0x02490002, 0x003f003f},
+	{"sierraforest", 1, 0x1ff, 7, 0x02490002, 0x003f003f},
+};
 
 #define FPT_TWICE 3000
 
@@ -98,7 +119,7 @@ enum fpt_cap {
 static uint fpt_cap(enum fpt_cap cap)
 {
 	switch (cap) {
-	case CAP_MAX_SUBLEAF: return 1;
+	case CAP_MAX_SUBLEAF: return max_subleaf;
 	case CAP_CR3_FILTERING: return !!(l0_ebx & BIT(0));
 	case CAP_PSB_CYC: return !!(l0_ebx & BIT(1));
 	case CAP_IP_FILTERING: return !!(l0_ebx & BIT(2));
@@ -128,11 +149,6 @@ struct fpt_buf { /* the result of setup_aux, for the perf core */
 	struct ringer_buf unit;
 };
 
-struct fpt_filter {
-	u64 from, to;
-	int cfg;
-};
-
 struct fpt_cpu {
 	raw_spinlock_t lock;
 	struct perf_output_handle handle;
@@ -142,9 +158,10 @@ struct fpt_cpu {
 	unsigned long off; /* output offset, 0 .. size - 1 */
 	struct ringer *ringer;
 	/* For the state file. */
-	u64 total, wraps, dropped, starts, stops, refused;
+	u64 total, wraps, dropped, starts, stops, refused, stopped;
 	u64 config, n_filters;
-	struct fpt_filter filter[4];
+	struct bell_range filter[BELL_RANGES];
+	u32 filter_cfg[BELL_RANGES]; /* ADDRn_CFG: 1 filter, 2 TraceStop */
 	/* Faults that a test requests. */
 	u64 flags;
 	u32 refuse;
@@ -189,6 +206,16 @@ static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 
 /* Start and stop run on the event's own CPU with interrupts off. */
 
+static u64 fpt_filters_ctl(const struct fpt_cpu *c)
+{
+	u64 ctl = 0;
+	int i;
+
+	for (i = 0; i < c->n_filters; i++)
+		ctl |= (u64)c->filter_cfg[i] << (32 + 4 * i);
+	return ctl;
+}
+
 static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_buf *buf)
 {
 	const bool first = !event->hw.config;
@@ -197,7 +224,7 @@ static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_
 	if (first)
 		event->attach_state |= PERF_ATTACH_ITRACE;
 	event->hw.config = event->attr.config | BIT(0) | (event->attr.exclude_kernel ? 0 : BIT(2)) |
-			   (event->attr.exclude_user ? 0 : BIT(3));
+			   (event->attr.exclude_user ? 0 : BIT(3)) | fpt_filters_ctl(c);
 
 	raw_spin_lock(&c->lock);
 	c->buf = buf;
@@ -206,7 +233,7 @@ static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_
 	c->starts++;
 	c->on = true;
 	raw_spin_unlock(&c->lock);
-	if (has_unit && !ringer_start(c->ringer, &buf->unit, c->config, c->off, first))
+	if (has_unit && !ringer_start(c->ringer, &buf->unit, c->config, c->filter, c->off, first))
 		pr_err_once("the emulator refuses to trace\n");
 }
 
@@ -214,10 +241,12 @@ static void fpt_unit_off(struct fpt_cpu *c)
 {
 	/* The perf core also stops what is not started. */
 	const bool tracing = has_unit && c->on && !sysfs_streq(mutant, "lost-stop");
+	bool stopped = false;
 
 	raw_spin_lock(&c->lock);
 	if (tracing)
-		c->off = ringer_stop(c->ringer, &c->total);
+		c->off = ringer_stop(c->ringer, &c->total, &stopped);
+	c->stopped += stopped;
 	c->on = false;
 	c->stops++;
 	raw_spin_unlock(&c->lock);
@@ -409,13 +438,13 @@ static void fpt_filters_sync(struct perf_event *event)
 	{
 		struct perf_addr_filter_range *r;
 
-		if (i == ARRAY_SIZE(c->filter))
+		if (i == BELL_RANGES)
 			break;
 		r = event->addr_filter_ranges + i;
 		/* An object that nobody maps yet is an all-zero range. */
 		c->filter[i].from = f->path.dentry && !r->start ? 0 : r->start;
 		c->filter[i].to = c->filter[i].from ? r->start + r->size - 1 : 0;
-		c->filter[i].cfg = f->action == PERF_ADDR_FILTER_ACTION_FILTER ? 1 : 2;
+		c->filter_cfg[i] = f->action == PERF_ADDR_FILTER_ACTION_FILTER ? 1 : 2;
 		i++;
 	}
 	c->n_filters = i;
@@ -603,9 +632,10 @@ static int fpt_state_show(struct seq_file *s, void *unused)
 		   v.total, v.wraps, v.dropped);
 	seq_printf(s, "starts=%llu\nstops=%llu\nrefused=%llu\nrtit_ctl=%#llx\nsize=%lu\n", v.starts,
 		   v.stops, v.refused, v.config, size);
+	seq_printf(s, "tracestops=%llu\n", v.stopped);
 	for (i = 0; i < v.n_filters; i++)
 		seq_printf(s, "filter%d=%#llx..%#llx cfg=%d\n", i, v.filter[i].from, v.filter[i].to,
-			   v.filter[i].cfg);
+			   v.filter_cfg[i]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(fpt_state);
@@ -632,7 +662,8 @@ static struct pmu fpt_pmu = {
 /* Asks for the emulator's trace unit. 0 or -ENOMEM. */
 static int fpt_find_unit(void)
 {
-	int cpu;
+	const struct fpt_model *m = fpt_models;
+	int cpu, i;
 
 	for_each_possible_cpu(cpu)
 	{
@@ -645,9 +676,14 @@ static int fpt_find_unit(void)
 	}
 	if (!has_unit)
 		return 0;
-	/* Broadwell has neither psb_cyc nor mtc. */
-	l0_ebx &= sysfs_streq(model, "broadwell") ? 0 : 0x0a;
-	l1_eax &= ~7u;
+	for (i = 0; i < ARRAY_SIZE(fpt_models); i++)
+		if (sysfs_streq(model, fpt_models[i].name))
+			m = fpt_models + i;
+	max_subleaf = m->max_subleaf;
+	l0_ebx = m->l0_ebx & UNIT_EBX;
+	l0_ecx = m->l0_ecx;
+	l1_eax = m->l1_eax;
+	l1_ebx = m->l1_ebx;
 	nonturbo = ringer_ratio();
 	art_num = RINGER_ART_NUM;
 	art_den = RINGER_ART_DEN;
@@ -684,7 +720,7 @@ static int fpt_suspend(void)
 	u64 total;
 
 	if (has_unit && c->on)
-		ringer_stop(c->ringer, &total);
+		ringer_stop(c->ringer, &total, NULL);
 	return 0;
 }
 

@@ -11,7 +11,6 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-#include "bell.h"
 #include "ringer.h"
 
 struct ringer {
@@ -74,7 +73,8 @@ void ringer_buf_done(struct ringer_buf *b)
 	kfree(b->pages);
 }
 
-bool ringer_start(struct ringer *r, const struct ringer_buf *b, u64 ctl, u64 offset, bool first)
+bool ringer_start(struct ringer *r, const struct ringer_buf *b, u64 ctl,
+		  const struct bell_range *ranges, u64 offset, bool first)
 {
 	struct desc_ptr idt;
 
@@ -93,14 +93,19 @@ bool ringer_start(struct ringer *r, const struct ringer_buf *b, u64 ctl, u64 off
 		.current_task = current_here(),
 		.direct_map = PAGE_OFFSET,
 		.tid_offset = offsetof(struct task_struct, pid),
+		.family = boot_cpu_data.x86,
+		.model = boot_cpu_data.x86_model,
 	};
+	memcpy(r->bell.ranges, ranges, sizeof(r->bell.ranges));
 	return ring(&r->bell, BELL_START) == BELL_OK;
 }
 
-u64 ringer_stop(struct ringer *r, u64 *total)
+u64 ringer_stop(struct ringer *r, u64 *total, bool *stopped)
 {
 	ring(&r->bell, BELL_STOP);
 	*total = r->bell.total;
+	if (stopped)
+		*stopped = r->bell.status & BELL_STOPPED;
 	return r->bell.offset;
 }
 

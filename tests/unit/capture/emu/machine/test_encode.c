@@ -183,6 +183,30 @@ static void encode_timing_packets_have_their_layout(void **state)
 	expect(f, 0, "19 77 66 55 44 33 22 11 02 73 cd ab 00 f0 01 02 03 1c 00 59 42 99 01 02 23");
 }
 
+/* SDM volume 3, "Trace Packets and Data Types", at each packet's name. */
+static void encode_event_packets_have_their_layout(void **state)
+{
+	struct fixture *f = *state;
+
+	encode_mode_tsx(&f->e);
+	encode_tracestop(&f->e);
+	encode_cfe(&f->e, PT_CFE_INTR, 0xec, false);
+	encode_cfe(&f->e, PT_CFE_IRET, 0, true);
+	encode_evd_cr2(&f->e, 0x1122334455667788);
+	expect(f, 0, "99 20 02 83 02 13 01 ec 02 13 82 00 02 53 00 88 77 66 55 44 33 22 11");
+}
+
+static void encode_power_packets_have_their_layout(void **state)
+{
+	struct fixture *f = *state;
+
+	encode_pwre(&f->e, 1);
+	encode_exstop(&f->e, false);
+	encode_exstop(&f->e, true);
+	encode_pwrx(&f->e, 1, PT_PWRX_INTERRUPT);
+	expect(f, 0, "02 22 00 10 02 62 02 e2 02 a2 11 01 00 00 00");
+}
+
 static void encode_wraps_within_a_packet(void **state)
 {
 	struct fixture *f = *state;
@@ -265,6 +289,8 @@ int main(void)
 		CASE(encode_suppressed_has_no_payload),
 		CASE(encode_cyc_extends_by_seven_bits),
 		CASE(encode_timing_packets_have_their_layout),
+		CASE(encode_event_packets_have_their_layout),
+		CASE(encode_power_packets_have_their_layout),
 		CASE(encode_wraps_within_a_packet),
 		CASE(encode_writes_nothing_behind_a_packet),
 		CASE(encode_return_is_foretold_in_order),

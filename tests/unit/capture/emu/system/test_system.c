@@ -14,9 +14,12 @@
 #include "capture/emu/system/vm.h"
 #include "tests/unit/capture/emu_ring.h"
 
-#define RING_OS	  (1ull << 2)
-#define RING_USER (1ull << 3)
-#define BOTH	  (RING_BRANCH | RING_TSC | RING_OS | RING_USER)
+#define RING_OS		  (1ull << 2)
+#define RING_USER	  (1ull << 3)
+#define BOTH		  (RING_BRANCH | RING_TSC | RING_OS | RING_USER)
+#define PWR_EVT		  (1ull << 4)
+#define EVENTS		  (1ull << 31)
+#define ADDR_CFG(n, kind) ((uint64_t)(kind) << (32 + 4 * (n)))
 
 #define USER   0x401000ull
 #define KERNEL 0xffffffff81000000ull
@@ -28,7 +31,7 @@
 
 /* The registers and the stack of the machine. */
 static struct {
-	uint64_t rsp, cr3;
+	uint64_t rsp, cr3, cr2, flags;
 	uint16_t cs;
 	uint64_t stack[8];
 } vm;
@@ -43,6 +46,18 @@ uint64_t vm_cr3(unsigned int vcpu)
 {
 	(void)vcpu;
 	return vm.cr3;
+}
+
+uint64_t vm_cr2(unsigned int vcpu)
+{
+	(void)vcpu;
+	return vm.cr2;
+}
+
+uint64_t vm_flags(unsigned int vcpu)
+{
+	(void)vcpu;
+	return vm.flags;
 }
 
 uint16_t vm_cs(unsigned int vcpu)
@@ -89,6 +104,8 @@ static struct block *block(struct fixture *f, uint64_t ip, unsigned int n, const
 #define SYSRET	"\x48\x0f\x07"
 #define IRET	"\x48\xcf"
 #define INT3	"\xcc"
+#define RET	"\xc3"
+#define HLT	"\xf4"
 #define CR3_RAX "\x0f\x22\xd8"
 
 static int tear_down(void **state)
@@ -119,11 +136,13 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* Tracing of what CTL says starts in the kernel. */
-static void begin(struct fixture *f, uint64_t ctl)
+/* Tracing starts in the kernel, as BELL says. */
+static void begin_as(struct fixture *f, struct bell bell)
 {
-	const struct bell bell = {.ctl = ctl, .ratio = 10, .art_num = 4, .art_den = 1, .first = 1};
-
+	bell.ratio = 10;
+	bell.art_num = 4;
+	bell.art_den = 1;
+	bell.first = 1;
 	memset(&vm, 0, sizeof(vm));
 	vm.rsp = 0xffffc90000000000ull;
 	vm.cr3 = 0x1000;
@@ -136,6 +155,19 @@ static void begin(struct fixture *f, uint64_t ctl)
 	system_start(&f->cpu, &bell, 0, KERNEL);
 	f->cpu.pmu.budget = 1000000;
 	f->said = strlen(emu_ring_text(f->ring, 0)) + 1;
+}
+
+/* The same with what CTL says alone. */
+static void begin(struct fixture *f, uint64_t ctl)
+{
+	begin_as(f, (struct bell){.ctl = ctl});
+}
+
+/* The same with the address range [FROM, TO] of kind KIND. */
+static void begin_range(struct fixture *f, uint64_t ctl, unsigned int kind, uint64_t from,
+			uint64_t to)
+{
+	begin_as(f, (struct bell){.ctl = ctl | ADDR_CFG(0, kind), .ranges = {{from, to}}});
 }
 
 /* The packets since the last call, with what is pending. */
@@ -331,6 +363,159 @@ static void transfer_that_nothing_explains_is_counted(void **state)
 	assert_int_equal(f->cpu.first_to, USER + 0x500);
 }
 
+#define IN  (KERNEL + 0x1000)
+#define OUT (KERNEL + 0x2000)
+
+static void range_code_outside_is_silent_until_a_branch_enters(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_range(f, BOTH, EMUPMU_FILTER, IN, IN + 0xfff);
+	run(f, BLOCK(f, KERNEL, 1, NOP));
+	run(f, BLOCK(f, KERNEL + 2, 13, JE_UP));
+	run(f, BLOCK(f, KERNEL + 17, 0, RET));
+	run(f, BLOCK(f, IN, 1, NOP));
+	assert_string_equal(said(f), "MODE PGE(ffffffff81001000)");
+}
+
+static void range_left_by_a_return_names_the_target(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_range(f, BOTH, EMUPMU_FILTER, IN, IN + 0xfff);
+	run(f, BLOCK(f, KERNEL, 0, RET));
+	run(f, BLOCK(f, IN, 0, RET));
+	said(f);
+	run(f, BLOCK(f, OUT, 1, NOP));
+	assert_string_equal(said(f), "PGD(ffffffff81002000)");
+}
+
+static void range_left_by_a_conditional_branch_names_none(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_range(f, BOTH, EMUPMU_FILTER, IN, IN + 0xfff);
+	run(f, BLOCK(f, KERNEL, 0, RET));
+	run(f, BLOCK(f, IN, 1, JE_UP));
+	said(f);
+	run(f, BLOCK(f, IN + 3 - 16, 1, NOP));
+	assert_string_equal(said(f), "PGD");
+}
+
+static void range_left_by_sequential_code_is_not_left(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_range(f, BOTH, EMUPMU_FILTER, IN, IN + 1);
+	run(f, BLOCK(f, KERNEL, 0, RET));
+	run(f, BLOCK(f, IN, 1, NOP));
+	said(f);
+	run(f, BLOCK(f, IN + 2, 0, RET));
+	run(f, BLOCK(f, IN, 1, NOP));
+	assert_string_equal(said(f), "TIP(ffffffff81001000)");
+}
+
+static void range_interrupt_out_of_it_has_fup_and_the_handler(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_range(f, BOTH, EMUPMU_FILTER, IN, IN + 0xfff);
+	run(f, BLOCK(f, KERNEL, 0, RET));
+	run(f, BLOCK(f, IN, 4, NOP));
+	said(f);
+	push(IN + 5, 0x10, false);
+	run(f, BLOCK(f, IRQ, 0, IRET));
+	run(f, BLOCK(f, IN + 5, 1, NOP));
+	assert_string_equal(said(f),
+			    "FUP(ffffffff81001005) PGD(ffffffff82000200) PGE(ffffffff81001005)");
+}
+
+static void range_of_a_tracestop_ends_all_packets(void **state)
+{
+	struct fixture *f = *state;
+	struct bell bell = {0};
+
+	begin_range(f, BOTH, EMUPMU_TRACESTOP, OUT, OUT + 0xff);
+	f->cpu.retire.prev = BLOCK(f, KERNEL, 0, RET);
+	run(f, BLOCK(f, OUT + 4, 0, RET));
+	run(f, BLOCK(f, IN, 0, RET));
+	run(f, BLOCK(f, KERNEL, 1, NOP));
+	assert_string_equal(said(f), "PGD(ffffffff81002004) STOP");
+	system_stop(&f->cpu, &bell, KERNEL);
+	assert_string_equal(said(f), "");
+	assert_int_equal(bell.status, BELL_STOPPED);
+}
+
+static void event_trace_tells_a_page_fault_and_the_return(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, BOTH | EVENTS);
+	vm.flags = 0x200;
+	run(f, BLOCK(f, KERNEL, 0, IRET));
+	run(f, BLOCK(f, USER, 4, NOP));
+	said(f);
+	push(USER + 2, USER64, true);
+	vm.stack[3] = 0x200;
+	vm.flags = 0;
+	vm.cr2 = 0xabc000;
+	run(f, BLOCK(f, PF, 0, IRET));
+	assert_string_equal(said(f),
+			    "CR2(abc000) CFE(1,14) FUP(401002) MODE TIP(ffffffff82000100)");
+	vm.flags = 0x200;
+	run(f, BLOCK(f, USER + 2, 1, NOP));
+	assert_string_equal(said(f), "CFE(2,0) MODEIF TIP(401002)");
+}
+
+static void event_trace_tells_sti_where_it_is(void **state)
+{
+	struct fixture *f = *state;
+	struct code_block in = {
+		.ip = KERNEL, .n = 3, .iflag = 2, .last_bytes = (const uint8_t *)NOP};
+	bool known;
+
+	begin(f, BOTH | EVENTS);
+	memset(in.length, 1, 3);
+	f->cpu.retire.prev = code_add(f->code, &in, &known);
+	vm.flags = 0x200;
+	run(f, BLOCK(f, KERNEL + 3, 1, NOP));
+	assert_string_equal(said(f), "MODEIF FUP(ffffffff81000002)");
+}
+
+static void power_events_tell_halt_and_wake_up(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, BOTH | PWR_EVT);
+	f->cpu.retire.prev = BLOCK(f, KERNEL, 1, HLT);
+	system_idle(&f->cpu);
+	assert_string_equal(said(f), "PWRE(1000) EXSTOPIP FUP(ffffffff81000002)");
+	system_awake(&f->cpu);
+	assert_non_null(strstr(said(f), "PWRX(111) TSC("));
+}
+
+static void model_with_bdm70_has_a_fup_in_the_psb_before_pge(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_as(f, (struct bell){.ctl = BOTH & ~RING_OS, .family = 6, .model = 0x3d});
+	f->cpu.pmu.s->psb_at = 0;
+	run(f, BLOCK(f, USER, 1, NOP));
+	assert_non_null(strstr(said(f), "MODE TSX FUP(401000) PSBEND PGE(401000)"));
+}
+
+static void model_without_errata_has_a_psb_in_the_kernel_without_fup(void **state)
+{
+	struct fixture *f = *state;
+	size_t before;
+
+	begin_as(f, (struct bell){.ctl = BOTH & ~RING_OS, .family = 6, .model = 0xaf});
+	f->cpu.pmu.s->psb_at = 0;
+	before = f->said;
+	run(f, BLOCK(f, USER, 1, NOP));
+	assert_ptr_equal(strstr(said(f), "MODE PGE(401000)"), emu_ring_text(f->ring, 0) + before);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -350,6 +535,17 @@ int main(void)
 		CASE(code_of_32_bits_changes_the_mode_and_back),
 		CASE(stop_ends_with_fup_and_pgd_and_tells_the_offset),
 		CASE(transfer_that_nothing_explains_is_counted),
+		CASE(range_code_outside_is_silent_until_a_branch_enters),
+		CASE(range_left_by_a_return_names_the_target),
+		CASE(range_left_by_a_conditional_branch_names_none),
+		CASE(range_left_by_sequential_code_is_not_left),
+		CASE(range_interrupt_out_of_it_has_fup_and_the_handler),
+		CASE(range_of_a_tracestop_ends_all_packets),
+		CASE(event_trace_tells_a_page_fault_and_the_return),
+		CASE(event_trace_tells_sti_where_it_is),
+		CASE(power_events_tell_halt_and_wake_up),
+		CASE(model_with_bdm70_has_a_fup_in_the_psb_before_pge),
+		CASE(model_without_errata_has_a_psb_in_the_kernel_without_fup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
