@@ -76,7 +76,7 @@ struct errata errata_for(uint32_t family, uint32_t model)
 	/* A FUP in a PSB+ says that tracing is on, and a TIP.PGE says that it was off. If the
 	 * TIP.PGE follows the FUP, the FUP is wrong on any processor. The same is true of packets
 	 * behind an OVF. */
-	uint32_t has = family == 0 ? BDM70 | SKD010 | APL11 : find(family, model);
+	uint32_t has = family == 0 ? BDM70 | APL11 : find(family, model);
 
 	return (struct errata){
 		.bdm64 = (has & BDM64) != 0,

@@ -124,6 +124,7 @@ enum event_question {
 	EVENT_ASK_ENABLE, /* event_enable_ahead() */
 	EVENT_ASK_OFF,	  /* event_off_ahead() */
 	EVENT_ASK_TIP,	  /* event_tip_ahead() */
+	EVENT_ASK_BRANCH, /* event_branch_ahead() */
 	EVENT_ASK_PROMPT, /* event_prompt_ahead() */
 	EVENT_QUESTIONS,
 };

@@ -131,6 +131,16 @@ bool event_fup_ahead(const struct event_reader *r)
 	return false;
 }
 
+static enum verdict judge_branch(const struct packet *p)
+{
+	return p->type == PACKET_MODE_EXEC || p->type == PACKET_MODE_TSX ? OPEN : judge_tip(p);
+}
+
+bool event_branch_ahead(struct event_reader *r)
+{
+	return ask(r, EVENT_ASK_BRANCH, judge_branch, false);
+}
+
 static enum verdict judge_off(const struct packet *p)
 {
 	switch (p->type) {

@@ -71,6 +71,26 @@ void event_read_psb(struct event_reader *r)
 	r->back = false;
 }
 
+/* Erratum SKD010: the FUP may be that of an asynchronous branch, because the OVF's is missing. If a
+ * TIP follows with no decision before it, execution is at the TIP's target in either case. */
+static void read_overflow_branch(struct event_reader *r, struct packet *p)
+{
+	uint64_t from;
+
+	packet_ip(p, &r->last_ip, &from);
+	/* This does not fail: event_branch_ahead() has read the packets. */
+	while (event_read(r, p) == 0 && p->type != PACKET_TIP && p->type != PACKET_TIP_PGD)
+		event_note_within(r, p);
+	event_take_mode(r, NULL);
+}
+
+static bool goes_on(struct event_reader *r, const struct packet *p)
+{
+	if (p->type == PACKET_FUP)
+		return !r->errata.apl12 || !event_off_ahead(r);
+	return p->type == PACKET_TIP;
+}
+
 /* Reads up to the FUP, which says where tracing goes on. A PSB+ may stand before the FUP. */
 static void read_overflow_fup(struct event_reader *r, struct event *e)
 {
@@ -92,12 +112,13 @@ static void read_overflow_fup(struct event_reader *r, struct event *e)
 			event_note_within(r, &p);
 		in_psb = p.type == PACKET_PSB || (in_psb && p.type != PACKET_PSBEND);
 	}
+	if (p.type == PACKET_FUP && r->errata.skd010 && event_branch_ahead(r))
+		read_overflow_branch(r, &p);
 	r->time = time;
 	r->back = false;
 	e = event_push(r, EVENT_OVERFLOW);
 	e->offset = offset;
-	if (p.type == PACKET_FUP && (!r->errata.apl12 || !event_off_ahead(r)))
-		e->has_to = packet_ip(&p, &r->last_ip, &e->to) != 0;
+	e->has_to = packet_ip(&p, &r->last_ip, &e->to) != 0 && goes_on(r, &p);
 	event_finish(r, e);
 }
 

@@ -95,5 +95,7 @@ void event_pass_mtcs(struct event_reader *r);
 bool event_enable_ahead(struct event_reader *r);
 /* Whether a TIP or TIP.PGD belongs to the FUP read last. */
 bool event_tip_ahead(struct event_reader *r);
+/* For erratum SKD010: whether a TIP or TIP.PGD follows the FUP read last, without a TNT between. */
+bool event_branch_ahead(struct event_reader *r);
 /* Whether a FUP belongs to the OVF read last. */
 bool event_fup_ahead(const struct event_reader *r);

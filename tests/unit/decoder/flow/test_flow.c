@@ -390,6 +390,16 @@ CASE(flow_next_overflow_is_a_gap,
 	{ "psb=1026 pgd ovf", "enable 0>1026 0, syscall 1026>0 1, gap overflow 30+2 0, " },
 	{ "psb=1026 pgd stop", "enable 0>1026 0, syscall 1026>0 1, gap tracestop 30+2 0, " })
 
+/* Erratum SKD010: the FUP of an interrupt, behind an OVF whose own FUP is missing, looks like the OVF's.
+ * Behind the TIP it does not matter. */
+CASE_WITH(flow_next_skd010_overflow_goes_on_behind_a_branch, WITH(.cpu_family = 6, .cpu_model = 0x5e),
+	{ "psb=1038 ovf fup=1002 tip=1038 fup=1039 pgd",
+	  "enable 0>1038 0, gap overflow 29+20 0, enable 0>1038 0, disable 1039>0 1a, " },
+	{ "psb=1038 ovf fup=1002 pgd pge=1026 pgd",
+	  "enable 0>1038 0, gap overflow 29+12 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=1038 ovf fup=1000 tnt=1 tip=1026 pgd",
+	  "enable 0>1038 0, gap overflow 29+11 0, enable 0>1000 0, cond 1000>1004 1, ret 1004>1026 1, syscall 1026>0 1, " })
+
 CASE(flow_next_end_of_trace_counts_the_branch_it_came_to,
 	{ "psb=1038", "enable 0>1038 0, end 1040>0 8, " },
 	{ "psb=1002", "enable 0>1002 0, end 1004>0 3, " },
@@ -820,6 +830,7 @@ int main(void)
 		cmocka_unit_test(flow_next_deferred_tip_behind_lost_decisions_is_not_resumed_at),
 		cmocka_unit_test(flow_next_transactions_are_marked),
 		cmocka_unit_test(flow_next_overflow_is_a_gap),
+		cmocka_unit_test(flow_next_skd010_overflow_goes_on_behind_a_branch),
 		cmocka_unit_test(flow_next_end_of_trace_counts_the_branch_it_came_to),
 		cmocka_unit_test(flow_next_branches_within_unknown_code_are_one_gap),
 		cmocka_unit_test(
