@@ -42,6 +42,7 @@ capture_emu_ptsnap_syspmu_so_SOURCES = \
 	capture/emu/plugin/qemu_api.h \
 	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
+	capture/emu/system/asleep.c capture/emu/system/asleep.h \
 	capture/emu/system/bell.h \
 	capture/emu/system/models.c capture/emu/system/models.h \
 	capture/emu/system/plugin.c \

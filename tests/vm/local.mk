@@ -43,7 +43,8 @@ tests_vm_self_truth_so_CFLAGS = $(capture_emu_ptsnap_emupmu_so_CFLAGS)
 tests_vm_self_truth_so_LDFLAGS = -shared
 tests_vm_self_truth_so_SOURCES = tests/vm/self/truth.c tests/vm/self/truthlog.h \
 	capture/emu/plugin/qemu.c capture/emu/plugin/qemu.h \
-	capture/emu/plugin/qemu_api.h capture/emu/system/bell.h \
+	capture/emu/plugin/qemu_api.h \
+	capture/emu/system/asleep.c capture/emu/system/asleep.h capture/emu/system/bell.h \
 	capture/emu/system/vm.c capture/emu/system/vm.h
 # Runs in the guest.
 noinst_PROGRAMS += tests/vm/self/setfilter

@@ -14,6 +14,7 @@
 #include "capture/emu/plugin/code.h"
 #include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
+#include "capture/emu/system/asleep.h"
 #include "capture/emu/system/system.h"
 #include "capture/emu/system/vm.h"
 #include "proto/base.h"
@@ -31,11 +32,9 @@ static struct {
 	bool idt_known;
 	struct code *code;
 	const char *ram;
-	pthread_mutex_t lock; /* of idt */
-	qemu_plugin_id_t id;
-	atomic_flag awake;
+	pthread_mutex_t lock;	  /* of idt */
 	_Atomic uint64_t unknown; /* instructions that Zydis does not know */
-} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER, .awake = ATOMIC_FLAG_INIT};
+} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void complain(const char *what, const char *why)
 {
@@ -156,14 +155,6 @@ static void on_bell(unsigned int vcpu, void *userdata)
 	c->retire.prev = system_follows(c) ? b : &c->retire.none;
 }
 
-static bool is_bell(const struct qemu_plugin_insn *insn)
-{
-	static const uint8_t nop[BELL_SIZE] = {0x0f, 0x1f, 0x84, 0x00, 0x62, 0x65, 0x6c, 0x6c};
-
-	return qemu_plugin_insn_size(insn) == BELL_SIZE &&
-	       memcmp(qemu_plugin_insn_data(insn), nop, BELL_SIZE) == 0;
-}
-
 /* RDTSC is 0f 31, RDTSCP 0f 01 f9. */
 static bool reads_clock(const uint8_t *bytes, size_t size)
 {
@@ -205,7 +196,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		atomic_fetch_add(&plugin.unknown, 1);
 	if (b)
 		qemu_plugin_register_vcpu_tb_exec_cb(
-			tb, is_bell(qemu_plugin_tb_get_insn(tb, 0)) ? on_bell : on_block,
+			tb, asleep_is_bell(qemu_plugin_tb_get_insn(tb, 0)) ? on_bell : on_block,
 			QEMU_PLUGIN_CB_NO_REGS, b);
 }
 
@@ -239,7 +230,6 @@ static void on_end(qemu_plugin_id_t id, void *userdata)
 	}
 }
 
-/* No CPU executes, and no code is translated. */
 static void wake_up(qemu_plugin_id_t id)
 {
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
@@ -256,17 +246,8 @@ static void on_first_bell(unsigned int vcpu, void *userdata)
 	if (!bell)
 		return;
 	bell->result = bell->op == BELL_HELLO ? BELL_OK : BELL_REFUSED;
-	if (bell->op == BELL_HELLO && !atomic_flag_test_and_set(&plugin.awake))
-		qemu_plugin_reset(plugin.id, wake_up);
-}
-
-/* Until the module says hello, blocks execute without callbacks: the guest boots faster. */
-static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
-{
-	(void)id;
-	if (qemu_plugin_tb_n_insns(tb) > 0 && is_bell(qemu_plugin_tb_get_insn(tb, 0)))
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_first_bell, QEMU_PLUGIN_CB_NO_REGS,
-						     NULL);
+	if (bell->op == BELL_HELLO)
+		asleep_end(wake_up);
 }
 
 static int refuse(const char *what, const char *why)
@@ -307,7 +288,6 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 			return refuse("start", strerror(ENOMEM));
 		plugin.cpus[i].overflow_bytes = overflow_bytes;
 	}
-	plugin.id = id;
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_asleep);
+	asleep_begin(id, on_first_bell);
 	return 0;
 }

@@ -4,7 +4,6 @@
  * bell.h, and the operation in the struct bell, which lies in the RAM file, ram=PATH.
  */
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
+#include "capture/emu/system/asleep.h"
 #include "capture/emu/system/bell.h"
 #include "capture/emu/system/vm.h"
 #include "tests/vm/self/truthlog.h"
@@ -55,8 +55,6 @@ struct cpu {
 static struct cpu cpus[MAX_CPUS];
 static const char *dir, *ram;
 static FILE *bells;
-static qemu_plugin_id_t self;
-static atomic_flag awake = ATOMIC_FLAG_INIT;
 
 static void next_chunk(struct cpu *c)
 {
@@ -219,13 +217,6 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		fprintf(stderr, "truth: no bell, or no file\n");
 }
 
-static bool is_bell(const uint8_t *bytes, size_t size)
-{
-	static const uint8_t nop[BELL_SIZE] = {0x0f, 0x1f, 0x84, 0x00, 0x62, 0x65, 0x6c, 0x6c};
-
-	return size == BELL_SIZE && memcmp(bytes, nop, BELL_SIZE) == 0;
-}
-
 /* Prefixes, then MOVS, CMPS, STOS, LODS, SCAS, INS or OUTS. */
 static bool is_repeated(const uint8_t *bytes, size_t size)
 {
@@ -258,7 +249,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			abort();
 		*i = (struct instruction){qemu_plugin_insn_vaddr(insn), (uint8_t)size,
 					  is_repeated(bytes, size)};
-		if (k == 0 && is_bell(bytes, size))
+		if (k == 0 && asleep_is_bell(insn))
 			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_bell, QEMU_PLUGIN_CB_NO_REGS,
 							     NULL);
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
@@ -275,19 +266,7 @@ static void on_first_bell(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
 	(void)userdata;
-	if (!atomic_flag_test_and_set(&awake))
-		qemu_plugin_reset(self, wake_up);
-}
-
-/* Until the bell rings for the first time, which is BELL_HELLO, instructions need no callbacks. */
-static void on_translate_asleep(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
-{
-	struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
-
-	(void)id;
-	if (insn && is_bell(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn)))
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_first_bell, QEMU_PLUGIN_CB_NO_REGS,
-						     NULL);
+	asleep_end(wake_up);
 }
 
 static FILE *open_bells(void)
@@ -318,7 +297,6 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 		perror("truth: bells");
 		return -1;
 	}
-	self = id;
-	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_asleep);
+	asleep_begin(id, on_first_bell);
 	return 0;
 }
