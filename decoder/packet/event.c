@@ -248,6 +248,14 @@ static void read_status(struct event_reader *r, bool has_from, uint64_t from)
 	event_finish(r, e);
 }
 
+/* Whether the FUP read last is that of the MODE.Exec before it. An asynchronous branch has its
+ * MODE.Exec between FUP and TIP (SDM volume 3, "Packet Generation Scenarios"), but one in front is
+ * believed if it changes the mode, which nothing but a branch can do. */
+static bool is_mode_fup(const struct event_reader *r)
+{
+	return r->mode_waits && !(r->mode_known && r->mode != r->next_mode);
+}
+
 static void read_fup(struct event_reader *r, const struct packet *p)
 {
 	uint64_t from = 0;
@@ -257,7 +265,7 @@ static void read_fup(struct event_reader *r, const struct packet *p)
 		return;
 	/* The FUP belongs to the overflow, unless a TIP shows an asynchronous branch: processors
 	 * differ in whether another FUP follows a PSB+ with a FUP. */
-	if ((r->fup_owed || r->mode_waits) && !event_tip_ahead(r))
+	if (is_mode_fup(r) || ((r->fup_owed || r->mode_waits) && !event_tip_ahead(r)))
 		read_status(r, has_from, from);
 	else
 		read_async(r, has_from, from, abort);
