@@ -53,29 +53,6 @@ stored() {
 }
 kind() { ctl --json=short list | jq -r .trigger | tail -n 1; }
 
-# KIND:FUNCTION[-FUNCTION]: prints the filter as perf_event_open(2) wants it.
-filter() {
-	local kind=${1%%:*} range=${1#*:}
-	sort -k1,1 /proc/kallsyms | awk -v kind="$kind" -v first="${range%-*}" -v last="${range#*-}" '
-		$2 !~ /[tT]/ { next }
-		ended && $1 != at { print kind " 0x" from "/0x" $1; exit }
-		$3 == first { from = $1 }
-		$3 == last { ended = 1; at = $1 }'
-}
-all_filters() {
-	local one from
-	for one in $FILTERS; do
-		one=$(filter "$one")
-		from=${one#* } from=${from%/*}
-		printf '%s ' "${one%/*}/$((${one#*/} - from))"
-	done
-}
-# While nothing is traced, this is fast.
-[ -z "$FILTERS" ] || all=$(all_filters)
-set_filters() {
-	echo "filters: $all"
-	./setfilter "$(systemctl show -P MainPID ptsnapd)" "$all"
-}
 note "kernel $(uname -r), $(nproc) CPUs"
 chmod 755 . ./*
 check "the emulator's trace unit is there" load "model=$MODEL"
@@ -84,7 +61,7 @@ check "and says so" grep -q "the emulator's trace unit" out/module
 check "the recorder is installed" install_recorder
 check "and configured" configure
 check "the service starts, and traces" start_service
-[ -z "$FILTERS" ] || { note "filters $all"; check "address filters are set" set_filters; }
+[ -z "$FILTERS" ] || check "address filters are set" ./setfilter "$(systemctl show -P MainPID ptsnapd)" $FILTERS
 t0=$(up)
 sh ./workload >out/workload.log 2>&1
 echo $? >out/workload.status
