@@ -31,8 +31,6 @@ list() {
 		sierraforest --trace=both --cpu-model=sierraforest
 		events --trace=both --cpu-model=sierraforest --pt=event,pwr_evt,mtc,tsc,mtc_period=6
 		overflow --trace=both --cpu-model=sapphirerapids --overflow=50000
-		filter --trace=both --cpu-model=alderlake --filter=filter:vfs_read
-		stop --trace=both --cpu-model=alderlake --filter=stop:ksys_sync -- sh -c 'ls~-lR~/etc~>/dev/null;sync'
 		perf-user --perf --trace=user --aux-size=2M
 		perf-both --perf --trace=both --aux-size=2M
 		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare
