@@ -4,6 +4,7 @@
 #include "capture/emu/host/emu_keeper.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,36 +103,23 @@ static uintptr_t signal_of(const struct tracee *t)
 	return t->stop >> 8 != 0 ? 0 : (uintptr_t)t->stop;
 }
 
-/* Whether PID is a process that this process started. */
-static bool is_our_child(pid_t pid)
-{
-	char path[64], line[128];
-	long leader = 0, parent = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "Tgid:", 5) == 0)
-			leader = strtol(line + 5, NULL, 10);
-		if (strncmp(line, "PPid:", 5) == 0)
-			parent = strtol(line + 5, NULL, 10);
-	}
-	fclose(f);
-	return leader == pid && parent == getpid();
-}
+struct nudge {
+	uint32_t tid;
+	bool (*done)(void *userdata);
+	void *userdata;
+	bool is_done;
+};
 
 /* ptrace(2), "Attaching and detaching": a detached tracee that was in a group-stop returns to the
  * group-stop (kernel/ptrace.c, __ptrace_unlink: JOBCTL_STOP_PENDING). */
-bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
+static void *nudge_thread(void *userdata)
 {
-	struct tracee t = {.tid = (pid_t)tid};
+	struct nudge *n = userdata;
+	struct tracee t = {.tid = (pid_t)n->tid};
 
 	if (ptrace(PTRACE_SEIZE, t.tid, NULL, NULL) < 0)
-		return false;
-	for (int i = 0; i < NUDGE_LOOKS && !t.gone && !done(userdata); i++) {
+		return NULL;
+	for (int i = 0; i < NUDGE_LOOKS && !t.gone && !n->done(n->userdata); i++) {
 		look(&t);
 		if (t.stop != 0)
 			ptrace(PTRACE_CONT, t.tid, NULL, signal_of(&t));
@@ -147,9 +135,21 @@ bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
 			nap();
 	}
 	ptrace(PTRACE_DETACH, t.tid, NULL, signal_of(&t));
-	/* The kernel notifies the parent of a tracee's death only after the tracer has waited for
-	 * it. */
-	if (t.gone && !is_our_child(t.tid))
-		waitpid(t.tid, NULL, WNOHANG | __WALL);
-	return done(userdata);
+	n->is_done = n->done(n->userdata);
+	return NULL;
+}
+
+/* PTRACE_DETACH fails if the tracee is dead, was killed after it had stopped, or did not stop in
+ * time. The kernel notifies the parent of a tracee's death only when the tracee has no tracer. It
+ * detaches all tracees of a thread that ends, in any state, and then notifies their parents
+ * (kernel/ptrace.c, exit_ptrace). Therefore the tracer is a thread that ends here. */
+bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
+{
+	struct nudge n = {.tid = tid, .done = done, .userdata = userdata};
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, nudge_thread, &n) != 0)
+		return false;
+	pthread_join(thread, NULL);
+	return n.is_done;
 }

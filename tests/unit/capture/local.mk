@@ -93,6 +93,7 @@ tests_unit_capture_perf_test_source_perf_life_LDADD = $(TEST_CAPTURE_LIBS)
 check_PROGRAMS += \
 	tests/unit/capture/emu/host/test_emu_command \
 	tests/unit/capture/emu/host/test_emu_keeper \
+	tests/unit/capture/emu/host/test_emu_tasks \
 	tests/unit/capture/emu/machine/test_emu_pmu \
 	tests/unit/capture/emu/machine/test_emu_sched \
 	tests/unit/capture/emu/plugin/test_retire \
@@ -107,6 +108,9 @@ tests_unit_capture_emu_machine_test_encode_SOURCES = tests/unit/capture/emu/mach
 tests_unit_capture_emu_machine_test_encode_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_emu_host_test_emu_keeper_SOURCES = tests/unit/capture/emu/host/test_emu_keeper.c $(TEST_EMU_RING)
 tests_unit_capture_emu_host_test_emu_keeper_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_emu_host_test_emu_tasks_SOURCES = tests/unit/capture/emu/host/test_emu_tasks.c
+tests_unit_capture_emu_host_test_emu_tasks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=ptrace
+tests_unit_capture_emu_host_test_emu_tasks_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_emu_machine_test_emu_sched_SOURCES = tests/unit/capture/emu/machine/test_emu_sched.c $(TEST_EMU_RING)
 tests_unit_capture_emu_machine_test_emu_sched_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_emu_machine_test_emu_pmu_SOURCES = tests/unit/capture/emu/machine/test_emu_pmu.c $(TEST_EMU_RING)
