@@ -13,19 +13,27 @@ tests_support_vl_cert_server_LDADD = proto/libptproto.a $(JSONC_LIBS)
 # Read a truth directory, which says what was executed, and compare with what was decoded.
 TRUTH_SOURCES = tests/support/truth.c tests/support/truth.h \
 	tests/support/truth_walk.c tests/support/truth_walk.h
+# Without sanitizers, which make the comparison several times slower. The unit tests of the shared
+# files have sanitizers.
+TRUTH_CFLAGS = -std=gnu11 -fPIE $(WARN_CFLAGS) $(HARDEN_CFLAGS) $(ZYDIS_CFLAGS)
 SUBSET_SOURCES = tests/support/subset.c tests/support/subset.h
 tests_support_truth_window_SOURCES = tests/support/truth_window.c $(TRUTH_SOURCES)
+tests_support_truth_window_CFLAGS = $(TRUTH_CFLAGS)
 tests_support_truth_window_LDADD =
 tests_support_truth_owners_SOURCES = tests/support/truth_owners.c $(TRUTH_SOURCES)
+tests_support_truth_owners_CFLAGS = $(TRUTH_CFLAGS)
 tests_support_truth_owners_LDADD = proto/libptproto.a
 tests_support_truth_subset_SOURCES = tests/support/truth_subset.c $(TRUTH_SOURCES) $(SUBSET_SOURCES)
+tests_support_truth_subset_CFLAGS = $(TRUTH_CFLAGS)
 tests_support_truth_subset_LDADD =
 tests_support_truth_times_SOURCES = tests/support/truth_times.c $(TRUTH_SOURCES)
+tests_support_truth_times_CFLAGS = $(TRUTH_CFLAGS)
 tests_support_truth_times_LDADD =
 tests_support_truth_calls_SOURCES = tests/support/truth_calls.c tests/support/truth_clock.h \
 	tests/support/truth_offs.c tests/support/truth_offs.h \
 	tests/support/truth_stack.c tests/support/truth_stack.h \
 	tests/support/call_lines.c tests/support/call_lines.h $(TRUTH_SOURCES)
+tests_support_truth_calls_CFLAGS = $(TRUTH_CFLAGS)
 tests_support_truth_calls_LDADD = proto/libptproto.a $(ZYDIS_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset \
