@@ -25,8 +25,8 @@ import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
-from common import (BUILD, GUESTS, NORET, PTSNAPCTL, TIMING, Failed, Recording, Snapshot, Work,
-                    decode, differences, main, run, threads_of)
+from common import (BUILD, GUESTS, NORET, PTSNAPCTL, RARE, TIMING, Failed, Recording, Snapshot,
+                    Work, decode, differences, main, run, threads_of)
 from cut_bundle import cut_bundle
 
 SEAMS = f"--worker={BUILD}/tests/support/seams_worker"
@@ -297,7 +297,6 @@ def one(name, workload, options):
 PROGRAMS = (("guest_fixed0", "guest_fixed1"), FIXED)
 PIECES = ("lib0.so", "lib1.so")
 SMALL = ["--emu-quantum=20000"]
-RARE = "tsc,mtc,mtc_period=6,psb_period=0"
 
 
 def short_list(_):

@@ -27,6 +27,9 @@ TIMING = {
     "cyc": "tsc,mtc,mtc_period=6,cyc,cyc_thresh=1,psb_period=2",
     "none": "tsc,psb_period=1",
 }
+# MTC packets every 2.7 us, for two CPUs. With mtc3, a host under load fills a ring with them before
+# the programs have done much. With mtc, too many switches between threads lie in one period.
+RARE = "tsc,mtc,mtc_period=6,psb_period=0"
 
 
 class Failed(Exception):
@@ -194,6 +197,14 @@ class Snapshot:
         if total["unattributed"] and "thread-uncertain" not in self.errors:
             raise Failed(f"{self.name}: {total['unattributed']} instructions of no thread")
         return total["decoded"]
+
+    def check_same(self, other):
+        """Checks that OTHER has the same instructions of each thread, in the same order, and the same
+        gaps."""
+        ours, theirs = (threads_of(s.summary["threads"]) for s in (self, other))
+        if ours != theirs or self.errors != other.errors:
+            raise Failed(f"{self.name}: {differences(ours, theirs, 'the other')}; gaps {self.errors}, "
+                         f"the other {other.errors}")
 
     def check_libipt(self):
         """Checks that both decoders of libipt find the same in the same bytes, given the
