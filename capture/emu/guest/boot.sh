@@ -7,7 +7,9 @@
 # QEMU loads, as "FILE,ARGUMENT=VALUE ..."; @ram@ stands for the file of the guest's memory. VM_MEMORY: MiB.
 # VM_CONSOLE: "terminal", the guest's console is this terminal and not a file; "output", its second serial
 # port is standard output. VM_SHARE: a folder that the guest gets a copy of, as share/ beside run.sh.
+# VM_PACKAGES: as for build.sh.
 set -euo pipefail
+. "$(dirname "$0")/pack.sh"
 cache=$1 in=$2 out=$3 cpus=$4 seconds=$5
 IFS=/ read -r family model stepping <<<"${VM_MODEL:-6/94/3}"
 # perf needs an Intel family and model; they also make the TSC constant.
@@ -55,7 +57,7 @@ status=0
 	"${machine[@]}" -nodefaults -no-reboot -display none \
 	"${serial[@]}" \
 	-kernel "$cache/vmlinuz" -initrd "$cache/initramfs" \
-	-drive "if=none,id=r,file=$cache/root.img,format=raw,snapshot=on" \
+	-drive "if=none,id=r,file=$(root_image_in "$cache"),format=raw,snapshot=on" \
 	-device virtio-blk-pci,drive=r \
 	-drive "if=none,id=i,file=$disks/in,format=raw,readonly=on" -device virtio-blk-pci,drive=i \
 	-drive "if=none,id=o,file=$disks/out,format=raw" -device virtio-blk-pci,drive=o \

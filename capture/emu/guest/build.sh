@@ -2,8 +2,10 @@
 # build.sh CACHE [SERIES]: makes what the virtual machine needs, in the folder CACHE: kernel, module, initramfs
 # and root image, all of Debian's packages. SERIES: of the kernel, as 6.12; default: the one that Debian's
 # release has. Nothing is made twice. Status 77, with a reason on stderr: cannot be had here.
+# VM_PACKAGES: makes a root image that has these packages, too.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/pack.sh"
 # As installed, the bell is in the module's folder.
 module_files=("$here"/module/*)
 [ -e "$here/module/bell.h" ] || module_files+=("$here/../system/bell.h")
@@ -130,15 +132,16 @@ give_to_root() { # IMAGE
 		done; } | debugfs -w -f - "$1" >/dev/null 2>&1
 }
 
-root_image() {
-	local debs=$tmp/guest root=$tmp/root deb
+# Makes IMAGE, a file system of SIZE, of packages and all that they depend on.
+root_image() { # IMAGE SIZE PACKAGE...
+	local image=$1 size=$2 debs=$tmp/guest root=$tmp/root deb
+	shift 2
 	step "root file system"
 	mkdir -p "$debs/partial" "$root/usr"/{bin,sbin,lib,lib64}
 	: >"$debs/status" # as for a machine that has nothing
-	# shellcheck disable=SC2086
 	quietly "$tmp/log" apt-get -qq -o Dir::State::status="$debs/status" \
 		-o Dir::Cache::archives="$debs" -o Debug::NoLocking=1 -o APT::Install-Recommends=0 \
-		-o APT::Sandbox::User=root --download-only -y install $guest_packages ||
+		-o APT::Sandbox::User=root --download-only -y install "$@" ||
 		skip "cannot download the guest's packages"
 	for deb in bin sbin lib lib64; do
 		ln -s "usr/$deb" "$root/$deb"
@@ -149,9 +152,9 @@ root_image() {
 	rm -rf "$root/usr/share"/{doc,man,locale,info,zsh,bash-completion,bug,lintian} \
 		"$root/usr/lib/udev/hwdb.d" "$root/usr/lib/x86_64-linux-gnu/perl-base"
 	configure_guest "$root"
-	truncate -s 500M "$tmp/root.img"
-	mkfs.ext4 -q -d "$root" -O ^has_journal "$tmp/root.img"
-	[ "$(id -u)" = 0 ] || give_to_root "$tmp/root.img"
+	truncate -s "$size" "$image"
+	mkfs.ext4 -q -d "$root" -O ^has_journal "$image"
+	[ "$(id -u)" = 0 ] || give_to_root "$image"
 }
 
 # The kernel's and the guest's part: kept as long as what makes it is the same.
@@ -163,10 +166,23 @@ system() {
 	mkdir -p "$tmp"
 	kernel
 	initramfs
-	root_image
+	# shellcheck disable=SC2086
+	root_image "$tmp/root.img" 500M $guest_packages
 	mv "$tmp/kernel" "$tmp/ko" "$tmp/vmlinuz" "$tmp/initramfs" "$tmp/root.img" "$cache/"
 	rm -rf "$tmp"
 	echo "$stamp" >"$cache/stamp"
+}
+
+more_packages() {
+	local image
+	image=$(root_image_in "$cache")
+	[ ! -e "$image" ] || return 0
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	# shellcheck disable=SC2086
+	root_image "$tmp/more.img" 3G $guest_packages $VM_PACKAGES
+	mv "$tmp/more.img" "$image"
+	rm -rf "$tmp"
 }
 
 module() {
@@ -193,4 +209,5 @@ exec 9>"$cache.lock"
 flock 9
 tmp=$cache/tmp
 system
+more_packages
 module

@@ -1,4 +1,4 @@
-# Functions for scripts that prepare a guest: its CPUs, and programs in a folder for it. Sourced.
+# Functions for scripts that prepare a guest: its CPUs, its disk, and programs in a folder for it. Sourced.
 
 # Prints FAMILY/MODEL/STEPPING of the CPUs that MODEL names. Status 1: no such model.
 cpu_model() { # MODEL
@@ -11,6 +11,13 @@ cpu_model() { # MODEL
 	sierraforest) echo 6/175/3 ;;
 	*) return 1 ;;
 	esac
+}
+
+# Prints the path of the root file system, which has the packages VM_PACKAGES, too.
+root_image_in() { # CACHE
+	local sum
+	sum=$(cksum <<<"${VM_PACKAGES:-}")
+	echo "$1/root${VM_PACKAGES:+-${sum%% *}}.img"
 }
 
 # Prints the libraries of PROGRAM, except the C library: the guest has its own.
