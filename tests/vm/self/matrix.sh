@@ -36,11 +36,11 @@ list() {
 		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-kernel --trace=kernel --file=$build/tests/support/guest_rare -- ./guest_rare
 		rare-both --trace=both --aux-size=8M --file=$build/tests/support/guest_rare -- ./guest_rare
-		patched --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6~7~8;do~echo~function>current_tracer;ls~/>/dev/null;echo~nop>current_tracer;done'
-		kprobes --trace=both -- sh -c 'cd~/sys/kernel/debug/tracing;for~i~in~1~2~3~4~5~6;do~echo~p:x~do_sys_openat2>kprobe_events;echo~1>events/kprobes/enable;ls~/>/dev/null;echo~0>events/kprobes/enable;echo>kprobe_events;done'
+		patched --trace=both $(work patched)
+		kprobes --trace=both $(work kprobes)
 		sigusr2 --trace=both --trigger=sigusr2
 		unit-fails --trace=both --trigger=unit
-		units --trace=both --aux-size=8M -- sh -c 'for~i~in~1~2~3~4~5~6~7~8;do~systemd-run~-q~--wait~-p~DynamicUser=yes~-p~PrivateTmp=yes~true;done'
+		units --trace=both --aux-size=8M -- sh -c 'for~i~in~1~2~3~4~5~6~7~8;do~systemd-run~-q~--wait~-p~DynamicUser=yes~-p~PrivateTmp=yes~true~||~exit~1;done'
 		user-6.12 --trace=user --kernel-version=6.12
 		kernel-6.12 --trace=kernel --kernel-version=6.12
 		both-6.12 --trace=both --kernel-version=6.12
