@@ -3,11 +3,11 @@ LONG_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/selftrace tests/vm/self/guest.sh tests/vm/self/matrix.sh \
 	tests/vm/self/mutants.sh tests/vm/self/perf.sh tests/vm/self/set_ratio.py tests/vm/self/short.sh \
 	tests/vm/tryhost.sh tests/vm/self/workload.sh \
-	tests/vm/self/work/bpf.sh \
-	tests/vm/self/work/hotplug.sh tests/vm/self/work/keys.sh tests/vm/self/work/kprobes.sh \
-	tests/vm/self/work/modules.sh \
-	tests/vm/self/work/patched.sh tests/vm/self/work/sleep.sh \
-	tests/vm/self/work/spaces.sh \
+	tests/vm/self/work/bpf.sh tests/vm/self/work/fifty.sh tests/vm/self/work/git.sh \
+	tests/vm/self/work/hotplug.sh tests/vm/self/work/keys.sh tests/vm/self/work/kprobes.sh tests/vm/self/work/make.sh \
+	tests/vm/self/work/modules.sh tests/vm/self/work/nginx.sh tests/vm/self/work/nspawn.sh \
+	tests/vm/self/work/patched.sh tests/vm/self/work/python.sh tests/vm/self/work/sleep.sh \
+	tests/vm/self/work/spaces.sh tests/vm/self/work/sqlite.sh \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
 	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \

@@ -10,6 +10,8 @@ cache=${PTSNAP_VM_CACHE:-$build/tests/vm/cache}
 status=0
 
 work() { echo "--file=$src/self/work/$1.sh -- sh ./$1.sh"; } # NAME
+# One root image for all that need more than the guest has.
+real() { echo "--packages=make,gcc,libc6-dev,git,python3,sqlite3,nginx-light,apache2-utils,systemd-container $(work "$1")"; } # NAME
 
 # NAME OPTIONS: of selftrace; "~" is a space in an argument.
 list() {
@@ -53,6 +55,13 @@ list() {
 		hotplug --trace=both $(work hotplug)
 		spaces --trace=both --file=$cache/ko/overlay.ko $(work spaces)
 		sleep --trace=both $(work sleep)
+		make --trace=both --aux-size=8M $(real make)
+		git --trace=both $(real git)
+		python --trace=both $(real python)
+		nginx --trace=both $(real nginx)
+		sqlite --trace=both $(real sqlite)
+		fifty --trace=both $(work fifty)
+		nspawn --trace=both --file=$cache/ko/overlay.ko $(real nspawn)
 	END
 }
 
