@@ -313,10 +313,14 @@ static size_t find_equal(const struct stream *d, size_t at, const struct stream 
 }
 
 /* The place in T, at or before POS, where D goes on before a gap or a difference. The kernel's ways
- * in and out and its loops are the same many times: as much as possible must be equal. */
+ * in and out and its loops are the same many times: as much as possible must be equal, and a place
+ * that executed long after the time that the decoder claims is another repetition. */
 static size_t find_again(const struct stream *d, size_t at, const struct stream *t, size_t pos)
 {
-	size_t p = find_equal(d, at, t, pos, MOST);
+	size_t p;
+
+	pos = at > 0 ? intervals_not_after(&d->times, at - 1, &t->times, pos) : pos;
+	p = find_equal(d, at, t, pos, MOST);
 
 	return p > 0 ? p : find_equal(d, at, t, pos, KEY);
 }

@@ -34,6 +34,18 @@ void intervals_done(struct intervals *t)
 	free(t->v);
 }
 
+size_t intervals_not_after(const struct intervals *claimed, size_t at, const struct intervals *real,
+			   size_t pos)
+{
+	size_t claim = FIRST_WHERE(i, claimed->n, claimed->v[i].at > at), k;
+	uint64_t hi = claim > 0 ? claimed->v[claim - 1].hi : UINT64_MAX;
+
+	if (hi > UINT64_MAX - INTERVALS_SLOP)
+		return pos;
+	k = FIRST_WHERE(i, real->n, real->v[i].lo > hi + INTERVALS_SLOP);
+	return k < real->n ? MIN_OF(pos, real->v[k].at + INTERVALS_LOOK) : pos;
+}
+
 /* The time of an instruction that executed INTERVALS_LOOK instructions before mark K. 0: none is
  * known.
  */

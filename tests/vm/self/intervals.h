@@ -30,6 +30,11 @@ struct intervals {
 void intervals_append(struct intervals *t, size_t at, uint64_t lo, uint64_t hi);
 void intervals_done(struct intervals *t);
 
+/* The last instruction of the log, at or before POS, at which entry AT of CLAIMED can have
+ * executed, and 1 more: later ones executed behind the claimed interval. */
+size_t intervals_not_after(const struct intervals *claimed, size_t at, const struct intervals *real,
+			   size_t pos);
+
 struct intervals_result {
 	uint64_t within; /* the true time is in the decoder's interval */
 	uint64_t behind; /* behind the interval, as the unit's clock stood still */
