@@ -16,7 +16,9 @@ IFS=/ read -r family model stepping <<<"${VM_MODEL:-6/94/3}"
 cpu=qemu64,vendor=GenuineIntel,family=$family,model=$model,stepping=$stepping,+rdtscp
 append="console=ttyS0 quiet systemd.unit=vm.target systemd.show_status=0
  ${VM_KERNEL:-mitigations=off nokaslr}
- random.trust_cpu=on no_timer_check audit=0 apparmor=0 tsc=reliable panic=-1 softlockup_panic=1"
+ random.trust_cpu=on no_timer_check audit=0 apparmor=0 tsc=reliable panic=-1"
+# A test ends when a CPU is stuck; a person waits until a busy host has time again.
+[ "$seconds" = 0 ] || append+=" softlockup_panic=1"
 memory=${VM_MEMORY:-1536}M
 
 disks=$(mktemp -d)
