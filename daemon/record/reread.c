@@ -158,7 +158,7 @@ static int list_processes(struct reread *r)
 /* Begins a sweep if one is wanted and it is time. */
 static void begin_sweep(struct reread *r)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now = r->wanted ? now_ns(CLOCK_MONOTONIC) : 0;
 
 	if (!r->wanted || now < r->next_ns)
 		return;
