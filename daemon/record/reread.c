@@ -19,8 +19,10 @@
 
 #define AT_ONCE 16u /* processes that are asked for at a time */
 #define TRIES	4u
-/* Between two sweeps: losses may go on, and a sweep costs as much as some 100,000 records. */
-#define PAUSE_NS      2000000000u
+/* Between two sweeps, and so many times as long as the last one took: losses may go on, and on a
+ * large host a sweep costs as much as some 100,000 records. */
+#define PAUSE_NS      500000000u
+#define PAUSE_TIMES   20u
 #define STUCK_NS      1000000000u /* for one process */
 #define RECORDS_LIMIT (4u << 20)  /* bytes of one process: some 20,000 mappings */
 
@@ -39,8 +41,9 @@ struct reread {
 	char *proc; /* owned */
 	struct aside *aside;
 	bool wanted;
-	uint64_t next_ns; /* CLOCK_MONOTONIC: no sweep begins before */
-	uint32_t *pids;	  /* of the sweep; owned */
+	/* CLOCK_MONOTONIC: when the sweep began (0: none goes on); no other one begins before. */
+	uint64_t begun_ns, next_ns;
+	uint32_t *pids; /* of the sweep; owned */
 	size_t n, capacity, at;
 	/* Those that were asked for, also those that were read; NULL: free. */
 	struct task *tasks[AT_ONCE];
@@ -163,9 +166,19 @@ static void begin_sweep(struct reread *r)
 	if (!r->wanted || now < r->next_ns)
 		return;
 	r->wanted = false;
-	r->next_ns = now + PAUSE_NS;
+	r->begun_ns = now;
 	if (list_processes(r) == 0)
 		r->stats.sweeps++;
+}
+
+static void end_sweep(struct reread *r)
+{
+	uint64_t now = r->begun_ns ? now_ns(CLOCK_MONOTONIC) : 0;
+
+	if (!r->begun_ns)
+		return;
+	r->next_ns = now + MAX_OF((uint64_t)PAUSE_NS, PAUSE_TIMES * (now - r->begun_ns));
+	r->begun_ns = 0;
 }
 
 static bool is_idle(const struct reread *r)
@@ -208,10 +221,12 @@ void reread_ask(struct reread *r, uint64_t now)
 {
 	if (!r || now == MANIFEST_ABSENT || now == 0)
 		return;
-	if (is_idle(r))
+	if (is_idle(r)) {
+		end_sweep(r);
 		begin_sweep(r);
-	else
+	} else {
 		leave_stuck(r);
+	}
 	for (size_t i = 0; i < AT_ONCE && r->at < r->n; i++) {
 		struct task *t = r->tasks[i] ? NULL : calloc(1, sizeof(*t));
 
