@@ -187,7 +187,8 @@ more_packages() {
 
 module() {
 	local stamp
-	stamp=$(cat "${module_files[@]}" | cksum)
+	# Installed files are in another order than those of the sources.
+	stamp=$(for f in "${module_files[@]}"; do echo "${f##*/} $(cksum <"$f")"; done | sort | cksum)
 	[ "$(cat "$cache/module.stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	step "module"
 	rm -rf "$cache/module"
