@@ -165,10 +165,10 @@ static void begin_sweep(struct reread *r)
 
 	if (!r->wanted || now < r->next_ns)
 		return;
-	r->wanted = false;
 	r->begun_ns = now;
-	if (list_processes(r) == 0)
-		r->stats.sweeps++;
+	/* If some processes are not listed, another sweep follows. */
+	r->wanted = list_processes(r) < 0;
+	r->stats.sweeps += !r->wanted;
 }
 
 static void end_sweep(struct reread *r)
@@ -266,7 +266,7 @@ static void give_records(const struct task *t, procscan_fn fn, void *userdata)
 
 void reread_give(struct reread *r, uint64_t now, procscan_fn fn, void *userdata)
 {
-	for (size_t i = 0; i < AT_ONCE; i++) {
+	for (size_t i = 0; r && i < AT_ONCE; i++) {
 		struct task *t = r->tasks[i];
 
 		if (!r->was_read[i])

@@ -5,9 +5,9 @@
  * stays in doubt until its next exec, which a server never makes. The mappings are in the process's
  * memory map, whose lock the process can hold, so another thread reads them (daemon/base/aside.h).
  *
- * What was read counts only if no record says that the mappings changed between the question and
- * the answer; else the process is asked again, a few times. A process that never holds still stays
- * in doubt.
+ * An answer counts only if no record says that the mappings changed between the question and the
+ * answer; else the process is asked again, a few times. A process that never holds still stays in
+ * doubt.
  *
  * All functions are for the loop's thread, and do nothing if R is NULL.
  */

@@ -23,7 +23,7 @@ static bool has_filter(const struct emupmu *p)
 	return false;
 }
 
-/* What a taken branch or an event does that leads to IP. CONTEXT: ContextEn behind it. */
+/* The effect of a taken branch or an event that leads to IP. CONTEXT: ContextEn behind it. */
 struct landing {
 	bool stops;   /* TraceStop */
 	bool goes_on; /* PacketEn, but for BranchEn */

@@ -1,6 +1,6 @@
 /*
- * What both plugins need of the emulator: arguments, symbols of the emulator's program, and
- * registers. Debian's QEMU exports the symbols, because it is built with modules.
+ * Both plugins get their arguments, symbols of the emulator's program and registers here. Debian's
+ * QEMU exports the symbols, because it is built with modules.
  */
 #pragma once
 

@@ -12,6 +12,6 @@
 bool asleep_is_bell(const struct qemu_plugin_insn *insn);
 /* Call once, when the plugin is loaded. ON_BELL is called in front of each bell, with NULL. */
 void asleep_begin(qemu_plugin_id_t id, void (*on_bell)(unsigned int vcpu, void *userdata));
-/* Of all calls, the first one ends the sleep: WAKE_UP is called when no CPU executes and all code
- * will be translated again, and registers the plugin's callbacks. */
+/* Ends the sleep; later calls do nothing. QEMU calls WAKE_UP when no CPU executes, and translates
+ * all code again. WAKE_UP registers the plugin's callbacks. */
 void asleep_end(void (*wake_up)(qemu_plugin_id_t id));

@@ -258,7 +258,7 @@ static void set_ranges(struct system_cpu *c, const struct bell *bell)
 	}
 }
 
-/* What the PMU of a whole machine has besides the configuration of each CPU. */
+/* Sets the fields of the PMU that only a whole machine has. */
 static void set_up(struct system_cpu *c, const struct bell *bell)
 {
 	const struct model model = model_of(bell->family, bell->model);

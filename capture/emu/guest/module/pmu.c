@@ -69,8 +69,8 @@ static uint max_subleaf = 1;
 static uint addr_ranges = 2; /* of l1_eax, at load */
 static bool has_unit;	     /* the emulator has a trace unit */
 
-/* What the trace unit can do: psb_cyc, ip_filtering, mtc, power_event_trace, event_trace. Not:
- * cr3_filtering, ptwrite (the emulator has no such instruction), tnt_disable. */
+/* The trace unit has psb_cyc, ip_filtering, mtc, power_event_trace and event_trace. It lacks
+ * cr3_filtering, ptwrite (the emulator has no such instruction) and tnt_disable. */
 #define UNIT_EBX 0xaeu
 
 /* CPUID leaf 0x14 of the processors that the trace unit can be. Skylake and Alder Lake (a P-core):

@@ -144,7 +144,7 @@ static void reread_ask_without_a_clock_waits(void **state)
 	sweep(f, 2);
 }
 
-/* What was read may have the mapping, which was not there yet at the time of the records. */
+/* The answer may have a mapping that was not there yet at the time of the question. */
 static void reread_give_of_a_process_that_changed_asks_again(void **state)
 {
 	struct fixture *f = *state;
