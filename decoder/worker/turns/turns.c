@@ -31,7 +31,8 @@ void turns_done(struct turns *t)
 	*t = (struct turns){0};
 }
 
-/* A kernel thread maps nothing. */
+/* A kernel thread maps nothing, at the begin of a turn as at its end. A program that begins maps
+ * nothing yet, and has a new space: in the same turn, the program before it may have run. */
 static bool is_silent(const struct timeline *timeline, const struct timeline_turn *turn)
 {
 	const struct timeline_thread *thread = turn->thread;
@@ -41,7 +42,8 @@ static bool is_silent(const struct timeline *timeline, const struct timeline_tur
 	if (!thread || timeline_space_uncertain(timeline, thread->pid, time))
 		return false;
 	space = timeline_space(timeline, thread->pid, time);
-	return space && !space_is_mapped(space, time);
+	return space && !space_is_mapped(space, time) &&
+	       timeline_space(timeline, thread->pid, turn->since) == space;
 }
 
 int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)

@@ -34,6 +34,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/test_threads \
 	tests/unit/decoder/worker/view/test_track \
 	tests/unit/decoder/worker/turns/test_turns \
+	tests/unit/decoder/worker/turns/test_turns_load \
 	tests/unit/decoder/worker/turns/test_turns_many \
 	tests/unit/decoder/worker/turns/test_turns_sweep \
 	tests/unit/decoder/worker/view/test_views \
@@ -159,6 +160,9 @@ tests_unit_decoder_worker_turns_test_turns_SOURCES = tests/unit/decoder/worker/t
 tests_unit_decoder_worker_turns_test_turns_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_turns_test_turns_sweep_SOURCES = tests/unit/decoder/worker/turns/test_turns_sweep.c
 tests_unit_decoder_worker_turns_test_turns_sweep_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_turns_test_turns_load_SOURCES = tests/unit/decoder/worker/turns/test_turns_load.c \
+	tests/support/timeline_look.h tests/unit/sideband/load.h tests/unit/sideband/records.h
+tests_unit_decoder_worker_turns_test_turns_load_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_turns_test_turns_many_SOURCES = tests/unit/decoder/worker/turns/test_turns_many.c
 tests_unit_decoder_worker_turns_test_turns_many_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_view_test_views_SOURCES = tests/unit/decoder/worker/view/test_views.c $(TEST_WORKER_MADE)
