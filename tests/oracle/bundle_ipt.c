@@ -240,6 +240,21 @@ static void take_ips(void *userdata, const uint64_t *ips, size_t n)
 	}
 }
 
+/* A PSB in a gap of ours is of no use: we may go on far behind it, in a loop that passes its IP. */
+static void meet_gap(struct at *at, const struct flow_gap *gap)
+{
+	struct cpu *c = at->cpu;
+	const uint64_t end = gap->offset + gap->bytes;
+
+	if (!c->lost && c->begun) {
+		lose(at, (unsigned int)gap->fault & 0xff, end);
+	} else if (c->lost && c->psb < end) {
+		at->o->lost_insns[c->reason] += c->n;
+		at->o->lost[c->reason]--; /* the same loss goes on */
+		lose(at, c->reason, end);
+	}
+}
+
 static bool follow_item(struct at *at)
 {
 	const struct flow_item *item = at->item;
@@ -260,11 +275,8 @@ static bool follow_item(struct at *at)
 	c->end = MAX_OF(c->end, item->tsc_lo);
 	if (item->insns > 0)
 		c->compressed = item->kind == FLOW_RET && (item->flags & FLOW_COMPRESSED);
-	if (item->kind == FLOW_GAP && !c->lost && c->begun) {
-		const struct flow_gap *gap = &at->s->gaps[item->gap - at->s->first_gap];
-
-		lose(at, (unsigned int)gap->fault & 0xff, gap->offset);
-	}
+	if (item->kind == FLOW_GAP)
+		meet_gap(at, &at->s->gaps[item->gap - at->s->first_gap]);
 	return true;
 }
 
