@@ -63,11 +63,12 @@ int timeline_push(struct timeline *t, const struct perfrecord *record, const voi
 /* The same for a well-formed SWITCH_CPU_WIDE (perfrecord_get_switch()). */
 int timeline_push_switch(struct timeline *t, const void *bytes, size_t size);
 /*
- * Writes the base as records with time 0 (FORK, COMM, MMAP2, and a SWITCH for each CPU whose thread
- * is known), then the log. The base does not hide losses: for a CPU of which a LOST record was
- * folded, the base has a LOST record (with the time of the last one and the sum of all) and the
- * next switch with its own time. The time in the body of a process' FORK says since when the
- * process' mappings are complete. 0, -E2BIG, -ENOMEM.
+ * Writes the base as records with time 0 (FORK, COMM, MMAP2), and for each CPU whose thread is
+ * known the SWITCH with which that thread's turn began; then the log. Of who had the CPU before
+ * that SWITCH nothing is known. The base does not hide losses: for a CPU of which a LOST record was
+ * folded, the base has a LOST record (with the time of the last one and the sum of all). The time
+ * in the body of a process' FORK says since when the process' mappings are complete. 0, -E2BIG,
+ * -ENOMEM.
  */
 int timeline_write(const struct timeline *t, struct bytes_out *out);
 /* Calls FN once for each pid of the base and of the log, in no order. A result of FN other than 0

@@ -123,9 +123,8 @@ static int write_processes(struct writer *w, const struct process_list *list)
 	return r;
 }
 
-/* Writes the thread that has CPU, as a switch in or, if its own record is still to come, as the
- * next thread of a switch out. After a loss only later switches are known, so the switch keeps its
- * time. */
+/* Writes the thread that has CPU since the begin of its turn, as a switch in or, if its own record
+ * is still to come, as the next thread of a switch out. */
 static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
 {
 	const struct turn *now = turns_last(c);
@@ -140,7 +139,7 @@ static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
 
 	if (result < 0 || !now)
 		return result;
-	r.time = c->lost ? now->time : 0;
+	r.time = now->time;
 	if (c->entering) {
 		r.misc = PERF_RECORD_MISC_SWITCH_OUT;
 		r.pid = r.tid = TIMELINE_UNKNOWN;

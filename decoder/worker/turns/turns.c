@@ -46,6 +46,25 @@ static bool is_silent(const struct timeline *timeline, const struct timeline_tur
 	       timeline_space(timeline, thread->pid, turn->since) == space;
 }
 
+static void load_turn(struct turns_cpu *to, const struct timeline *timeline, uint32_t cpu, size_t i)
+{
+	struct timeline_turn turn;
+
+	timeline_get_turn(timeline, cpu, i, &turn);
+	/* The timeline may have forgotten what was before its first turn: any thread. */
+	if (i == 0 && turn.since > 0)
+		to->list[to->n++] = (struct turns_turn){.until = turn.since, .uncertain = true};
+	to->list[to->n++] = (struct turns_turn){
+		.since = turn.since,
+		.until = turn.until,
+		.thread = turn.thread,
+		.uncertain = turn.uncertain,
+		.silent = is_silent(timeline, &turn),
+		.space = turn.thread ? timeline_space(timeline, turn.thread->pid, turn.until - 1)
+				     : NULL,
+	};
+}
+
 int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)
 {
 	struct turns_cpu *to = &t->cpus[index];
@@ -53,29 +72,16 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 	size_t n = timeline_n_turns(timeline, cpu);
 
 	assert(index < t->n_cpus && !to->list);
-	if (n >= TURNS_NONE)
+	if (n >= TURNS_NONE - 1)
 		return -ENOMEM;
 	for (size_t i = 0; !t->lossy && (loss = timeline_loss(timeline, i)); i++)
 		t->lossy = loss->lost > 0;
-	to->list = calloc(n + 1, sizeof(*to->list));
+	to->list = calloc(n + 2, sizeof(*to->list));
 	if (!to->list)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct timeline_turn turn;
-
-		timeline_get_turn(timeline, cpu, i, &turn);
-		to->list[i] = (struct turns_turn){
-			.since = turn.since,
-			.until = turn.until,
-			.thread = turn.thread,
-			.uncertain = turn.uncertain,
-			.silent = is_silent(timeline, &turn),
-			.space = turn.thread ? timeline_space(timeline, turn.thread->pid,
-							      turn.until - 1)
-					     : NULL,
-		};
-	}
-	to->n = n;
+	to->n = 0;
+	for (size_t i = 0; i < n; i++)
+		load_turn(to, timeline, cpu, i);
 	to->cpu = cpu;
 	return 0;
 }

@@ -126,10 +126,11 @@ static void fold_keeps_what_is_and_forgets_what_was(void **state)
 	assert_null(timeline_space(loaded, 4, SPACE_NOW));
 	assert_string_equal(timeline_comm(loaded, 2, 0), "shell");
 	assert_string_equal(timeline_comm(loaded, 3, 0), "thread");
-	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->tid, 3);
-	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->pid, 2);
-	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->ppid, 1);
-	assert_null(timeline_look_running(loaded, 1, 0, NULL, NULL));
+	assert_null(timeline_look_running(loaded, 0, 59, NULL, NULL));
+	assert_int_equal(timeline_look_running(loaded, 0, 60, NULL, NULL)->tid, 3);
+	assert_int_equal(timeline_look_running(loaded, 0, 60, NULL, NULL)->pid, 2);
+	assert_int_equal(timeline_look_running(loaded, 0, 60, NULL, NULL)->ppid, 1);
+	assert_null(timeline_look_running(loaded, 1, 61, NULL, NULL));
 	timeline_free(loaded);
 	timeline_free(t);
 }

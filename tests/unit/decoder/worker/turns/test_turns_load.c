@@ -78,6 +78,24 @@ static void load_turn_between_two_execs_is_not_silent(void **state)
 			       1));
 }
 
+/* Who had the CPU before the first record is not told: any thread may have. */
+static void load_first_record_without_a_thread_before_begins_uncertain(void **state)
+{
+	struct timeline *t = LOAD(ENTERS(0, 10, 7, 7), LEAVES(0, 20, 7, 7, 1, 1));
+	struct turns turns;
+
+	(void)state;
+	assert_int_equal(turns_init(&turns, 1), 0);
+	assert_int_equal(turns_load(&turns, 0, t, 0), 0);
+	assert_int_equal(turns.cpus[0].n, 3);
+	assert_true(turns.cpus[0].list[0].uncertain && turns.cpus[0].list[0].until == 10);
+	assert_false(turns.cpus[0].list[1].uncertain);
+	assert_int_equal(turns.cpus[0].list[1].since, 10);
+	assert_int_equal(turns.cpus[0].list[1].thread->tid, 7);
+	turns_done(&turns);
+	timeline_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +104,7 @@ int main(void)
 		cmocka_unit_test(load_turn_that_ends_in_an_exec_is_not_silent),
 		cmocka_unit_test(load_turn_within_an_exec_is_silent),
 		cmocka_unit_test(load_turn_between_two_execs_is_not_silent),
+		cmocka_unit_test(load_first_record_without_a_thread_before_begins_uncertain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
