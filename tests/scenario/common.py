@@ -280,6 +280,17 @@ class Work:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
+def enough(sizes, least, what, one):
+    """Calls ONE with a size of the rings, which returns a number of WHAT that were compared, and a
+    note, and returns the note. While a busy host does not run the program, packets of time alone may
+    fill a ring: where fewer than LEAST were compared, the next size is tried."""
+    for size in sizes:
+        n, said = one(size)
+        if n >= least:
+            return f"{said}; rings of {size}"
+    return f"# SKIP only {n} {what} were compared: {said}"
+
+
 def can_run():
     if not shutil.which("qemu-x86_64"):
         print("1..0 # SKIP no qemu-x86_64 (Debian package qemu-user)")

@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 
-from common import (GUESTS, NORET, PYTHON, SRC, TIMING, Failed, Recording, Snapshot, Work, main,
-                    run)
+from common import (GUESTS, NORET, PYTHON, SRC, TIMING, Failed, Recording, Snapshot, Work, enough,
+                    main, run)
+
+LEAST = 1000  # instructions that a scenario must compare
 
 
 def repeats(work, command, terms):
@@ -28,11 +30,10 @@ def repeats(work, command, terms):
     return f"{len(traces[0])} bytes twice"
 
 
-def scenario(name, command, terms, options):
+def once(name, command, terms, options, aux):
+    """Returns how many instructions were compared, and what is said about them."""
     with Work(name) as work:
-        if options.get("clock") == "virtual":
-            return repeats(work, command, terms)
-        r = Recording(work, command, terms, ["--emu-cpus=1"], options.get("aux", "256K"))
+        r = Recording(work, command, terms, ["--emu-cpus=1"], aux)
         status = r.record(options.get("snapshots", 2), options.get("pause", 0.15))
         r.same_as_native(status, lambda: None)
         counts = []
@@ -41,7 +42,15 @@ def scenario(name, command, terms, options):
             counts.append(s.check_equal())
             if options.get("libipt", True):
                 s.check_libipt()
-        return f"{len(counts)} snapshots, {sum(counts)} instructions"
+        return sum(counts), f"{len(counts)} snapshots, {sum(counts)} instructions"
+
+
+def scenario(name, command, terms, options):
+    if options.get("clock") == "virtual":
+        with Work(name) as work:
+            return repeats(work, command, terms)
+    return enough(options.get("aux", ["256K", "1M", "4M"]), LEAST, "instructions",
+                  lambda aux: once(name, command, terms, options, aux))
 
 
 def guest(name):
@@ -82,7 +91,7 @@ def short_list(work):
         ("two in a row", [PYTHON, "-c", PY % 1500], TIMING["mtc"],
          {"snapshots": 6, "pause": 0}),
         ("virtual clock", ["gzip", "-c", data], TIMING["mtc"], {"clock": "virtual"}),
-        ("smallest rings", ["gzip", "-c", data], "tsc,mtc,mtc_period=9,psb_period=0", {"aux": "4K"}),
+        ("smallest rings", ["gzip", "-c", data], "tsc,mtc,mtc_period=9,psb_period=0", {"aux": ["4K"]}),
     ]
 
 
@@ -116,7 +125,7 @@ def full_list(work):
                     ("signals", guest("guest_signals"))):
                 libipt = cname != "signals" or ret != ""
                 result.append((f"{cname} {tname}{rname}", command, timing + ret,
-                               {"aux": "4M", "snapshots": 3, "pause": 0.3, "libipt": libipt}))
+                               {"aux": ["4M"], "snapshots": 3, "pause": 0.3, "libipt": libipt}))
     return result
 
 

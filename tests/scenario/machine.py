@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 from common import (GUESTS, NORET, PYTHON, TIMING, Failed, Recording, Snapshot, Work, can_run,
-                    main, tap)
+                    enough, main, tap)
 
+LEAST = 1000  # instructions that a scenario must compare
 SMALL = "--emu-quantum=20000"
 # An overflow shows that the end of a thread is missing if the thread was killed just between two
 # blocks.
@@ -188,10 +189,9 @@ WORKLOADS = {
 }
 
 
-def one(name, workload, cpus, terms, options):
-    """OPTIONS: emu: options of ptsnapd; snapshots, pause, aux; subset: gaps that may occur
-    (otherwise everything must be equal); wanted: gaps that must be in one of the snapshots; allowed;
-    libipt."""
+def once(name, workload, cpus, terms, options, aux):
+    """OPTIONS: emu: options of ptsnapd; snapshots, pause; subset: gaps that may occur (otherwise
+    everything must be equal); wanted: gaps that must be in one of the snapshots; allowed; libipt."""
     with Work(name) as work:
         scratch = f"{work}/scratch"
 
@@ -204,7 +204,7 @@ def one(name, workload, cpus, terms, options):
         # code, they cannot be told apart, and the report must say so.
         options = {"coarse": "mtc_period=9" in terms, **options}
         r = Recording(work, clean(), terms, [f"--emu-cpus={cpus}", *options.get("emu", ())],
-                      options.get("aux", "1M"), cwd=scratch)
+                      aux, cwd=scratch)
         status = r.record(options.get("snapshots", 3), options.get("pause", 0.2))
         r.same_as_native(status, clean)
         bundles = r.bundles()
@@ -214,7 +214,12 @@ def one(name, workload, cpus, terms, options):
         for gap in options.get("wanted", ()):
             if not any(gap in s.errors for s in snapshots):
                 raise Failed(f"no gap {gap}: {[s.errors for s in snapshots]}")
-        return f"{len(counts)} snapshots, {sum(counts)} instructions"
+        return sum(counts), f"{len(counts)} snapshots, {sum(counts)} instructions"
+
+
+def one(name, workload, cpus, terms, options):
+    return enough(options.get("aux", ["1M", "4M", "16M"]), LEAST, "instructions",
+                  lambda aux: once(name, workload, cpus, terms, options, aux))
 
 
 def check(s, options):
@@ -238,7 +243,7 @@ LOSSES = [
       "subset": ["sideband-lost", "thread-uncertain", "image-uncertain", "no-space", "unmapped",
                  "ret-empty"]}),
     ("CPU away", "threads", 2, TIMING["mtc3"],
-     {"emu": ["--emu-offline=1:50ms:250ms"], "allowed": ["cpu-offline"], "aux": "8M",
+     {"emu": ["--emu-offline=1:50ms:250ms"], "allowed": ["cpu-offline"], "aux": ["8M"],
       "wanted": ["cpu-offline"]}),
     ("CPU away for good", "forks", 3, TIMING["mtc"],
      {"emu": ["--emu-offline=2:100ms:"], "allowed": ["cpu-offline"], "wanted": ["cpu-offline"]}),
@@ -283,7 +288,7 @@ def full_list(_):
                     for rname, ret in (("", ""), (" noretcomp", NORET)):
                         result.append((f"{workload} {cpus} {tname}{rname}{qname}", workload, cpus,
                                        TIMING[tname] + ret,
-                                       {"emu": quantum, "aux": "1M", "snapshots": 5, "pause": 0.15,
+                                       {"emu": quantum, "aux": ["1M"], "snapshots": 5, "pause": 0.15,
                                         "libipt": not quantum and cpus == 2,
                                         **({"subset": maps_gaps(tname)}
                                            if workload == "maps" else {})}))
