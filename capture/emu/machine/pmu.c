@@ -111,7 +111,7 @@ uint64_t emupmu_read_clock(const struct emupmu *p)
 	if (p->virtual_clock)
 		return EMURING_VIRTUAL_BASE + p->s->extra_ticks +
 		       atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
-	return __rdtsc() + (uint64_t)p->clock_offset;
+	return p->tsc ? p->tsc() : __rdtsc();
 }
 
 /* The machine's clock advances to NOW. */

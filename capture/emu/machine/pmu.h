@@ -93,8 +93,8 @@ struct emupmu {
 	bool tsx;	 /* a PSB+ has MODE.TSX */
 	uint32_t errata; /* EMUPMU_* */
 	struct emupmu_range ranges[EMUPMU_RANGES];
-	bool with_ranges;     /* some are in use */
-	int64_t clock_offset; /* TSC of the machine less the host's */
+	bool with_ranges;      /* some are in use */
+	uint64_t (*tsc)(void); /* the machine's TSC; NULL: the host's */
 	unsigned int mtc_period;
 	uint64_t cyc_threshold, psb_bytes, overflow_bytes;
 	uint8_t cbr;

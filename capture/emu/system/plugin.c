@@ -112,7 +112,7 @@ static enum bell_result start(struct system_cpu *c, const struct bell *bell, uin
 		complain("IDT", "cannot be read");
 	if (!idt || !map_buffer(c, bell))
 		return BELL_REFUSED;
-	system_start(c, bell, vm_clock_offset(), ip);
+	system_start(c, bell, ip);
 	return BELL_OK;
 }
 

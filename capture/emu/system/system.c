@@ -275,7 +275,7 @@ static void set_up(struct system_cpu *c, const struct bell *bell)
 		c->watched |= SYSTEM_EVERY_BLOCK;
 }
 
-void system_start(struct system_cpu *c, const struct bell *bell, int64_t clock_offset, uint64_t ip)
+void system_start(struct system_cpu *c, const struct bell *bell, uint64_t ip)
 {
 	c->config = (struct emuring_head){
 		.pt_config = bell->ctl,
@@ -289,7 +289,7 @@ void system_start(struct system_cpu *c, const struct bell *bell, int64_t clock_o
 		memset(c->memory, 0, sizeof(*c->memory));
 	emupmu_attach_cpu(&c->pmu, &c->config, c->memory, c->aux, c->aux_size);
 	set_up(c, bell);
-	c->pmu.clock_offset = clock_offset;
+	c->pmu.tsc = vm_tsc;
 	if (bell->first) {
 		encode_forget_branches(&c->pmu.encoder);
 		c->pmu.s->overflow_at = c->overflow_bytes;

@@ -63,7 +63,7 @@ struct system_cpu {
 int system_cpu_init(struct system_cpu *c, unsigned int vcpu, const struct system_idt *idt);
 /* The bell: BELL_START with BELL's buffer, which is mapped already, and BELL_STOP, where the next
  * instruction is IP. */
-void system_start(struct system_cpu *c, const struct bell *bell, int64_t clock_offset, uint64_t ip);
+void system_start(struct system_cpu *c, const struct bell *bell, uint64_t ip);
 void system_stop(struct system_cpu *c, struct bell *bell, uint64_t ip);
 /* The CPU goes to sleep (HLT), and wakes up. */
 void system_idle(struct system_cpu *c);

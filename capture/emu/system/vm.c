@@ -10,14 +10,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "capture/emu/plugin/qemu.h"
 #include "proto/base.h"
 
 #define PAGE 4096u
 /* How often the two clocks are compared; the closest comparison counts. */
-#define CLOCK_TRIES 200
 
 static struct {
 	int (*read_memory)(void *cpu, uint64_t address, void *to, size_t size, bool is_write);
@@ -164,21 +162,4 @@ bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size)
 uint64_t vm_tsc(void)
 {
 	return (uint64_t)qemu.elapsed_ticks();
-}
-
-int64_t vm_clock_offset(void)
-{
-	uint64_t closest = UINT64_MAX;
-	int64_t offset = 0;
-
-	for (int i = 0; i < CLOCK_TRIES; i++) {
-		uint64_t before = __rdtsc(), guest = (uint64_t)qemu.elapsed_ticks(),
-			 after = __rdtsc();
-
-		if (after - before >= closest)
-			continue;
-		closest = after - before;
-		offset = (int64_t)(guest - (before + closest / 2));
-	}
-	return offset;
 }

@@ -32,7 +32,7 @@ uint16_t vm_cs(unsigned int vcpu);
 uint16_t vm_cs_here(void);
 /* Copies SIZE bytes at a linear address, as CPU VCPU maps them now. */
 bool vm_read(unsigned int vcpu, uint64_t address, void *to, size_t size);
-/* The guest's TSC. */
+/* The guest's TSC, as RDTSC reads it. Its difference from the host's TSC grows: whenever a host
+ * CPU's TSC is behind that of another one, QEMU adds to it (softmmu/cpu-timers.c,
+ * cpu_get_ticks_locked()), some microseconds at once on the host where that was measured. */
 uint64_t vm_tsc(void);
-/* The guest's TSC less the host's, within some 40 ticks. */
-int64_t vm_clock_offset(void);

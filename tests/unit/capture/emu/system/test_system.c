@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <x86intrin.h>
 
 #include <cmocka.h>
 
@@ -52,6 +53,11 @@ uint64_t vm_cr2(unsigned int vcpu)
 {
 	(void)vcpu;
 	return vm.cr2;
+}
+
+uint64_t vm_tsc(void)
+{
+	return __rdtsc();
 }
 
 uint64_t vm_flags(unsigned int vcpu)
@@ -152,7 +158,7 @@ static void begin_as(struct fixture *f, struct bell bell)
 	f->cpu.memory = emuring_cpu_at(f->ring, 0);
 	f->cpu.aux = emuring_aux_at(f->ring, 0);
 	f->cpu.aux_size = RING_AUX;
-	system_start(&f->cpu, &bell, 0, KERNEL);
+	system_start(&f->cpu, &bell, KERNEL);
 	f->cpu.pmu.budget = 1000000;
 	f->said = strlen(emu_ring_text(f->ring, 0)) + 1;
 }
