@@ -78,7 +78,7 @@ tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_
 GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
-	tests/support/guest_odd tests/support/guest_rare tests/support/guest_bpf tests/support/guest_jumps tests/support/guest_swap tests/support/guest_fixed0 \
+	tests/support/guest_odd tests/support/guest_rare tests/support/guest_turns tests/support/guest_bpf tests/support/guest_jumps tests/support/guest_swap tests/support/guest_fixed0 \
 	tests/support/guest_fixed1 tests/support/guest_incidents tests/support/guest_minute tests/support/guest_crowd
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
@@ -131,6 +131,9 @@ tests_support_guest_crowd_LDADD =
 tests_support_guest_rare_SOURCES = tests/support/guest_rare.c
 tests_support_guest_rare_CFLAGS = $(GUEST_CFLAGS) -w
 tests_support_guest_rare_LDFLAGS = -pthread
+tests_support_guest_turns_SOURCES = tests/support/guest_turns.c
+tests_support_guest_turns_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_turns_LDFLAGS = -pthread
 tests_support_guest_bpf_SOURCES = tests/support/guest_bpf.c
 tests_support_guest_bpf_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_SOURCES = tests/support/guest_odd.c

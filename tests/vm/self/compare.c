@@ -59,6 +59,8 @@ struct stream {
 	struct mark *marks;
 	size_t n_marks, marks_capacity;
 	struct intervals times;
+	uint32_t
+		*tried; /* as cpu.match, of the place in the log that was tried last; may be NULL */
 };
 
 struct cpu {
@@ -79,6 +81,7 @@ static void stream_done(struct stream *s)
 {
 	free(s->v);
 	free(s->marks);
+	free(s->tried);
 	intervals_done(&s->times);
 }
 
@@ -115,7 +118,7 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
-		intervals_append(&to->times, to->n, c->lo, item->tsc_hi);
+		intervals_append(&to->times, to->n, c->lo, item->tsc_hi, false);
 		/* A later packet may have ended the batch or made the mark. */
 		if (item->kind != FLOW_END && item->kind != FLOW_MARK)
 			c->lo = item->tsc_lo;
@@ -177,8 +180,9 @@ static void read_chunk(const uint8_t *bytes, struct stream *to)
 		}
 		if (TRUTHLOG_IS_THREAD(ip))
 			append_mark(to, (uint32_t)ip);
-		else if (TRUTHLOG_IS_TIME(ip))
-			intervals_append(&to->times, to->n, LOW_48(ip), LOW_48(ip));
+		else if (TRUTHLOG_IS_TIME(ip) || TRUTHLOG_IS_ENTRY(ip))
+			intervals_append(&to->times, to->n, LOW_48(ip), LOW_48(ip),
+					 TRUTHLOG_IS_ENTRY(ip));
 		else
 			append(to, ip);
 	}
@@ -249,13 +253,14 @@ static bool is_begun(uint64_t ip, uint64_t boundary)
 	return boundary != 0 && LOW_48(ip) == LOW_48(boundary);
 }
 
-/* How many instructions, N at most, that end the first AT entries of D also end the first POS of T.
- * Attempts do not count. *RET_END: all of D, up to a gap or its beginning, is among them. */
-static size_t equal_back(const struct stream *d, size_t at, const struct stream *t, size_t pos,
-			 size_t n, bool *ret_end)
+/* How many instructions, N at most, that end the first *AT entries of D also end the first *POS of
+ * T; *AT and *POS go back to where they begin. Attempts do not count. *RET_END: all of D, up to a
+ * gap or its beginning, is among them. */
+static size_t equal_back(const struct stream *d, size_t *inout_at, const struct stream *t,
+			 size_t *inout_pos, size_t n, bool *ret_end)
 {
 	uint64_t begun = 0; /* the boundary behind which no instruction was equal yet */
-	size_t equal = 0;
+	size_t equal = 0, at = *inout_at, pos = *inout_pos;
 
 	*ret_end = false;
 	while (equal < n && pos > 1) {
@@ -263,12 +268,14 @@ static size_t equal_back(const struct stream *d, size_t at, const struct stream 
 
 		if (IS_GAP(v)) {
 			*ret_end = true;
-			return equal;
+			break;
 		}
 		if (!is_address(v)) {
 			begun = LOW_48(v) != 0 ? v : begun;
 			at--;
 		} else if (t->v[pos - 1] == v) {
+			if (d->tried)
+				d->tried[at - 1] = (uint32_t)pos;
 			begun = 0;
 			at--;
 			pos--;
@@ -277,9 +284,11 @@ static size_t equal_back(const struct stream *d, size_t at, const struct stream 
 			   (pos < t->n && t->v[pos - 1] == t->v[pos])) {
 			pos--;
 		} else {
-			return equal;
+			break;
 		}
 	}
+	*inout_at = at;
+	*inout_pos = pos;
 	return equal;
 }
 
@@ -299,21 +308,31 @@ static void differs(struct cpu *c, size_t at, size_t pos)
 	fputc('\n', stderr);
 }
 
-/* The last place in T, at or before POS, before which N instructions are equal to those before AT,
- * or all up to a gap. 0: none. */
+/* Whether N instructions before POS in T are equal to those before AT, or all up to a gap, and each
+ * executed when the decoder claims. */
+static bool fits(const struct stream *d, size_t at, const struct stream *t, size_t pos, size_t n)
+{
+	size_t from = at;
+	bool end, equal = equal_back(d, &from, t, &pos, n, &end) == n;
+
+	return (equal || end) &&
+	       (!d->tried ||
+		intervals_compare(&d->times, &t->times, d->tried, from, at, false).wrong == 0);
+}
+
+/* The last place in T, at or before POS, that fits. 0: none. */
 static size_t find_equal(const struct stream *d, size_t at, const struct stream *t, size_t pos,
 			 size_t n)
 {
-	bool end;
+	size_t p = pos;
 
-	for (size_t p = pos; p > 0; p--)
-		if (equal_back(d, at, t, p, n, &end) == n || end)
-			return p;
-	return 0;
+	while (p > 0 && !fits(d, at, t, p, n))
+		p--;
+	return p;
 }
 
-/* The place in T, at or before POS, where D goes on before a gap or a difference. The kernel's ways
- * in and out and its loops are the same many times: as much as possible must be equal, and a place
+/* The place in T, at or before POS, where D goes on before a gap or a difference. Loops, and the
+ * kernel's ways in and out, are the same many times: as much as possible must be equal, and a place
  * that executed long after the time that the decoder claims is another repetition. */
 static size_t find_again(const struct stream *d, size_t at, const struct stream *t, size_t pos)
 {
@@ -426,13 +445,11 @@ static size_t equal_from_end(const struct stream *d, const struct stream *t)
 	bool end = true;
 
 	while (end && at > 0 && pos > 0 && sum < MOST) {
-		size_t equal = equal_back(d, at, t, pos, MOST, &end);
-
-		sum += equal;
+		sum += equal_back(d, &at, t, &pos, MOST, &end);
 		while (at > 0 && !IS_GAP(d->v[at - 1]))
 			at--;
 		at -= at > 0;
-		pos = find_equal(d, at, t, pos - equal, MOST);
+		pos = find_equal(d, at, t, pos, MOST);
 	}
 	return sum;
 }
@@ -468,6 +485,9 @@ static int compare_cpu(struct cpu *c, const char *dir)
 		c->instructions += is_address(c->decoded.v[i]);
 	if (c->instructions == 0)
 		return -1;
+	c->decoded.tried = calloc(c->decoded.n, sizeof(*c->decoded.tried));
+	if (!c->decoded.tried)
+		abort();
 	stop = find_stop(c, dir);
 	/* The trace may begin before the last start. */
 	for (int i = MAX_OF(stop - 1, 0); i <= stop; i++)
@@ -479,8 +499,8 @@ static int compare_cpu(struct cpu *c, const char *dir)
 	if (stop >= 0) {
 		compare_back(c, c->truth.n);
 		compare_threads(c);
-		c->times = intervals_compare(&c->decoded.times, &c->truth.times, c->match,
-					     c->decoded.n);
+		c->times = intervals_compare(&c->decoded.times, &c->truth.times, c->match, 0,
+					     c->decoded.n, true);
 		return stop;
 	}
 	fprintf(stderr, "CPU %" PRIu32 ": no stop of the log is the snapshot's\n", c->number);

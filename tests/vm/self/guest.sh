@@ -10,7 +10,7 @@ UNITS=/etc/systemd/system
 stty -F /dev/ttyS1 raw 2>/dev/null
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mkdir -p /var/lib/ptsnap
-mount -t tmpfs -o size=700M tmpfs /var/lib/ptsnap
+mount -t tmpfs -o size=1500M tmpfs /var/lib/ptsnap
 ctl() { ASAN_OPTIONS=detect_leaks=0 ptsnapctl "$@"; }
 
 # No decoder runs in the guest, whose work would be traced, too.
@@ -20,7 +20,7 @@ configure() {
 	{
 		printf '[Trace]\nSource=intel_pt\nRequirePT=yes\nTrace=%s\n' "$TRACE"
 		[ -z "$TERMS" ] || printf 'Terms=%s\n' "$TERMS"
-		printf '[Rings]\nRingSize=%s\nRingBudget=500M\n[Service]\nMaxUse=600M\n' "$AUX"
+		printf '[Rings]\nRingSize=%s\nRingBudget=1G\nTimelineMax=1G\n[Service]\nMaxUse=1400M\n' "$AUX"
 	} >$CONF
 	for trigger in control signal unit; do
 		printf '[Trigger]\nDecode=no\nReason=selftrace\n' >/etc/ptsnap/triggers.d/$trigger.conf

@@ -13,20 +13,19 @@
 /* Wrong times that are printed. */
 #define MAX_SAID 5u
 
-void intervals_append(struct intervals *t, size_t at, uint64_t lo, uint64_t hi)
+void intervals_append(struct intervals *t, size_t at, uint64_t lo, uint64_t hi, bool enters)
 {
 	struct interval *last = t->n > 0 ? &t->v[t->n - 1] : NULL;
 
-	if (last && last->lo == lo && last->hi == hi)
+	if (last && last->lo == lo && last->hi == hi && !enters)
 		return;
 	if (last && last->at == at) {
-		last->lo = lo;
-		last->hi = hi;
+		*last = (struct interval){at, lo, hi, enters || last->enters};
 		return;
 	}
 	if (ARRAY_RESERVE(t->v, t->capacity, t->n + 1) < 0)
 		abort();
-	t->v[t->n++] = (struct interval){at, lo, hi};
+	t->v[t->n++] = (struct interval){at, lo, hi, enters};
 }
 
 void intervals_done(struct intervals *t)
@@ -46,18 +45,24 @@ size_t intervals_not_after(const struct intervals *claimed, size_t at, const str
 	return k < real->n ? MIN_OF(pos, real->v[k].at + INTERVALS_LOOK) : pos;
 }
 
-/* The time of an instruction that executed INTERVALS_LOOK instructions before mark K. 0: none is
- * known.
- */
-static uint64_t time_before(const struct intervals *real, size_t k, size_t *before)
+/* The time of a place before mark K at which the unit certainly read the clock later, and not
+ * behind mark K. 0: none is known. */
+static uint64_t time_before(const struct intervals *real, size_t k)
 {
-	while (*before + 1 < k && real->v[*before + 1].at + INTERVALS_LOOK <= real->v[k].at)
-		++*before;
-	return real->v[*before].at + INTERVALS_LOOK <= real->v[k].at ? real->v[*before].lo : 0;
+	const size_t at = real->v[k].at;
+	size_t before;
+
+	if (real->v[k].enters) {
+		for (before = k; before > 0; before--)
+			if (real->v[before - 1].enters)
+				return real->v[before - 1].lo;
+	}
+	before = FIRST_WHERE(i, k, real->v[i].at + INTERVALS_LOOK > at);
+	return before > 0 ? real->v[before - 1].lo : 0;
 }
 
 static void judge(struct intervals_result *r, const struct interval *claim, uint64_t time,
-		  uint64_t before)
+		  uint64_t before, bool tell)
 {
 	const bool wrong =
 		claim->lo > time + INTERVALS_SLOP ||
@@ -71,29 +76,34 @@ static void judge(struct intervals_result *r, const struct interval *claim, uint
 		r->within++;
 	else if (!wrong)
 		r->behind++;
-	else if (r->wrong++ < MAX_SAID)
+	else if (r->wrong++ < MAX_SAID && tell)
 		fprintf(stderr,
 			"entry %zu executed at %" PRIu64 ", decoded as of %" PRIu64 " to %" PRIu64
-			"; %u instructions before, the time was %" PRIu64 "\n",
-			claim->at, time, claim->lo, claim->hi, INTERVALS_LOOK, before);
+			"; the unit read the clock behind %" PRIu64 "\n",
+			claim->at, time, claim->lo, claim->hi, before);
 }
 
 struct intervals_result intervals_compare(const struct intervals *claimed,
 					  const struct intervals *real, const uint32_t *match,
-					  size_t n)
+					  size_t from, size_t to, bool tell)
 {
 	struct intervals_result r = {0};
-	size_t claim = 0, k = 0, before = 0;
+	size_t claim = FIRST_WHERE(i, claimed->n, claimed->v[i].at > from), k = SIZE_MAX;
 
-	for (size_t i = 0; i < n && k < real->n && claimed->n > 0; i++) {
+	claim -= claim > 0;
+	for (size_t i = from; i < to && claimed->n > 0; i++) {
 		while (claim + 1 < claimed->n && claimed->v[claim + 1].at <= i)
 			claim++;
 		if (match[i] == 0 || claimed->v[claim].at > i)
 			continue;
+		if (k == SIZE_MAX)
+			k = FIRST_WHERE(m, real->n, real->v[m].at >= match[i] - 1u);
 		while (k < real->n && real->v[k].at < match[i] - 1u)
 			k++;
-		if (k < real->n && real->v[k].at == match[i] - 1u)
-			judge(&r, &claimed->v[claim], real->v[k].lo, time_before(real, k, &before));
+		if (k == real->n)
+			break;
+		if (real->v[k].at == match[i] - 1u)
+			judge(&r, &claimed->v[claim], real->v[k].lo, time_before(real, k), tell);
 	}
 	return r;
 }

@@ -33,6 +33,9 @@ list() {
 		sierraforest --trace=both --cpu-model=sierraforest
 		events --trace=both --cpu-model=sierraforest --pt=event,pwr_evt,mtc,tsc,mtc_period=6
 		overflow --trace=both --cpu-model=sapphirerapids --overflow=50000
+		filters --trace=both --cpu-model=alderlake --filter=filter:vfs_read-vfs_write --filter=filter:do_sys_openat2
+		trace-stop --trace=both --cpu-model=alderlake --filter=stop:ksys_sync -- sh -c 'ls~-l~/usr/bin~|~md5sum;sync;ls~-l~/etc~|~md5sum'
+		turns --trace=user --aux-size=128M --memory=2800 --file=$build/tests/support/guest_turns -- ./guest_turns 90
 		perf-user --perf --trace=user --aux-size=2M
 		perf-both --perf --trace=both --aux-size=2M
 		rare-user --trace=user --file=$build/tests/support/guest_rare -- ./guest_rare

@@ -1,7 +1,8 @@
 /*
  * A TCG plugin of QEMU's system emulator that logs each instruction of traced CPUs (truthlog.h).
  * Argument: dir=DIRECTORY. Knows of the software PMU only how tracing starts and stops: the NOPs of
- * bell.h, and the operation in the struct bell, which lies in the RAM file, ram=PATH.
+ * bell.h, and the operation in the struct bell, which lies in the RAM file, ram=PATH. With
+ * user-only=1, the kernel's instructions are not looked at one by one: several times as fast.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -11,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "capture/emu/plugin/qemu.h"
 #include "capture/emu/plugin/qemu_api.h"
@@ -49,11 +49,11 @@ struct cpu {
 	uint64_t chunks, used, last; /* last: address that the next step counts from */
 	uint64_t previous;	     /* instruction */
 	unsigned int untimed;	     /* instructions until the next one whose time is logged */
-	int64_t clock_offset;	     /* the guest's TSC less the host's */
 };
 
 static struct cpu cpus[MAX_CPUS];
 static const char *dir, *ram;
+static bool user_only;
 static FILE *bells;
 
 static void next_chunk(struct cpu *c)
@@ -98,10 +98,11 @@ static void put_thread(struct cpu *c)
 	c->last = 0;
 }
 
-static void put_time(struct cpu *c)
+/* KIND: TRUTHLOG_TIME or TRUTHLOG_ENTRY. */
+static void put_time(struct cpu *c, uint64_t kind)
 {
 	c->untimed = TRUTHLOG_STEP;
-	put(c, TRUTHLOG_TIME | (LOW_48 & (__rdtsc() + (uint64_t)c->clock_offset)));
+	put(c, kind | (LOW_48 & vm_tsc()));
 	c->last = 0;
 }
 
@@ -132,10 +133,11 @@ static void on_instruction(unsigned int vcpu, void *userdata)
 	struct cpu *c = &cpus[vcpu];
 
 	const bool kernel = i->ip >> 63, context = kernel ? c->os : c->user;
+	const bool enters = c->kernel && !kernel && c->user;
 
 	if (!c->on)
 		return;
-	if (c->kernel && !kernel && c->user)
+	if (enters)
 		put_thread(c);
 	c->kernel = kernel;
 	if (c->ranges_ctl != 0 && i->ip != c->next && i->ip != c->at)
@@ -144,9 +146,21 @@ static void on_instruction(unsigned int vcpu, void *userdata)
 	c->next = i->ip + i->size;
 	if (!context || !c->inside || c->stopped || (i->repeated && c->previous == i->ip))
 		return;
-	if (c->untimed-- == 0)
-		put_time(c);
+	if (enters && !c->os)
+		put_time(c, TRUTHLOG_ENTRY);
+	else if (c->untimed-- == 0)
+		put_time(c, TRUTHLOG_TIME);
 	put(c, i->ip);
+}
+
+/* A block of the kernel, which is not traced. */
+static void on_kernel(unsigned int vcpu, void *userdata)
+{
+	struct cpu *c = &cpus[vcpu];
+
+	(void)userdata;
+	c->kernel = true;
+	c->at = c->next = 0;
 }
 
 static void end_file(struct cpu *c)
@@ -205,7 +219,6 @@ static void on_bell(unsigned int vcpu, void *userdata)
 		c->stopped = false;
 		c->at = c->next = 0;
 		c->kernel = true;
-		c->clock_offset = vm_clock_offset();
 		c->current_task = bell->current_task;
 		c->direct_map = bell->direct_map;
 		c->tid_offset = bell->tid_offset;
@@ -236,9 +249,18 @@ static bool is_repeated(const uint8_t *bytes, size_t size)
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t n = qemu_plugin_tb_n_insns(tb);
+	const size_t n = qemu_plugin_tb_n_insns(tb);
+	const struct qemu_plugin_insn *first = n > 0 ? qemu_plugin_tb_get_insn(tb, 0) : NULL;
 
 	(void)id;
+	if (!first)
+		return;
+	if (asleep_is_bell(first))
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_bell, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	if (user_only && qemu_plugin_insn_vaddr(first) >> 63) {
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_kernel, QEMU_PLUGIN_CB_NO_REGS, NULL);
+		return;
+	}
 	for (size_t k = 0; k < n; k++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, k);
 		const uint8_t *bytes = qemu_plugin_insn_data(insn);
@@ -249,9 +271,6 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			abort();
 		*i = (struct instruction){qemu_plugin_insn_vaddr(insn), (uint8_t)size,
 					  is_repeated(bytes, size)};
-		if (k == 0 && asleep_is_bell(insn))
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_bell, QEMU_PLUGIN_CB_NO_REGS,
-							     NULL);
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_instruction, QEMU_PLUGIN_CB_NO_REGS,
 						       i);
 	}
@@ -288,6 +307,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 
 	dir = dir_given ? strdup(dir_given) : NULL;
 	ram = ram_given ? strdup(ram_given) : NULL;
+	user_only = qemu_argument(argc, argv, "user-only") != NULL;
 	if (!dir || !ram || !info->system_emulation || vm_bind()) {
 		fprintf(stderr, "truth: dir=DIRECTORY,ram=FILE\n");
 		return -1;

@@ -12,7 +12,8 @@
  *   1 to 15    the address of this instruction, less that of the one before
  *   0, u64     the address of this instruction; or TRUTHLOG_THREAD and a thread's ID: the user code
  *              from here on is this thread's; or TRUTHLOG_TIME and the guest's TSC: the time of the
- *              next instruction, for one of each TRUTHLOG_STEP instructions
+ *              next instruction, for one of each TRUTHLOG_STEP instructions; or TRUTHLOG_ENTRY and
+ *              the TSC: the same, where tracing of user code begins behind the kernel's
  *
  * The first item of a chunk has nine bytes. An instruction is in the log when it begins: one that
  * faults is there, and once more when it is repeated. A repeated string instruction is there once.
@@ -28,19 +29,21 @@
 
 #define TRUTHLOG_MAGIC	0x3274757274737470ull
 #define TRUTHLOG_CHUNK	65536u
-#define TRUTHLOG_CHUNKS 8192u /* 512 MiB */
-#define TRUTHLOG_ITEM	9u    /* bytes of the largest item */
+#define TRUTHLOG_CHUNKS 32768u /* 2 GiB */
+#define TRUTHLOG_ITEM	9u     /* bytes of the largest item */
 
 /* No instruction has such an address. */
 #define TRUTHLOG_THREAD	      0x8001000000000000ull
 #define TRUTHLOG_IS_THREAD(v) ((v) >> 48 == 0x8001)
 
-#define TRUTHLOG_TIME	    0x8004000000000000ull
-#define TRUTHLOG_IS_TIME(v) ((v) >> 48 == 0x8004)
-#define TRUTHLOG_STEP	    256u
-#define TRUTHLOG_BELL	    "%u %s %" PRIu64
-#define TRUTHLOG_START	    "start"
-#define TRUTHLOG_STOP	    "stop"
+#define TRUTHLOG_TIME	     0x8004000000000000ull
+#define TRUTHLOG_IS_TIME(v)  ((v) >> 48 == 0x8004)
+#define TRUTHLOG_ENTRY	     0x8005000000000000ull
+#define TRUTHLOG_IS_ENTRY(v) ((v) >> 48 == 0x8005)
+#define TRUTHLOG_STEP	     256u
+#define TRUTHLOG_BELL	     "%u %s %" PRIu64
+#define TRUTHLOG_START	     "start"
+#define TRUTHLOG_STOP	     "stop"
 
 struct truthlog_chunk {
 	uint64_t magic;
