@@ -8,6 +8,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/base/aside.c daemon/base/aside.h \
 	daemon/job/attempt.c daemon/job/attempt.h \
 	daemon/base/bucket.c daemon/base/bucket.h \
+	daemon/base/metric.c daemon/base/metric.h \
 	daemon/check/check.c daemon/check/check.h daemon/check/check_private.h \
 	daemon/check/check_cpus.c \
 	daemon/check/check_events.c \

@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/job/test_attempt \
 	tests/unit/daemon/base/test_aside \
 	tests/unit/daemon/base/test_bucket \
+	tests/unit/daemon/base/test_metric \
 	tests/unit/daemon/trigger/test_gate \
 	tests/unit/daemon/config/test_config_reload \
 	tests/unit/daemon/gather/test_cpunotes \
@@ -53,6 +54,8 @@ tests_unit_daemon_job_test_attempt_SOURCES = tests/unit/daemon/job/test_attempt.
 tests_unit_daemon_job_test_attempt_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_base_test_aside_SOURCES = tests/unit/daemon/base/test_aside.c
 tests_unit_daemon_base_test_aside_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_base_test_metric_SOURCES = tests/unit/daemon/base/test_metric.c
+tests_unit_daemon_base_test_metric_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_base_test_bucket_SOURCES = tests/unit/daemon/base/test_bucket.c
 tests_unit_daemon_base_test_bucket_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_config_test_config_SOURCES = tests/unit/daemon/config/test_config.c $(TEST_DAEMON_DIR)
