@@ -17,6 +17,10 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check/check_pmu.c \
 	daemon/check/check_read.c daemon/check/check_unit.c \
 	daemon/record/command.c daemon/record/command.h \
+	daemon/condition/condition.c daemon/condition/condition.h daemon/condition/condition_kind.h \
+	daemon/condition/fifo.c daemon/condition/path.c daemon/condition/pressure.c \
+	daemon/condition/kernel_log.c daemon/condition/kernel_text.c daemon/condition/kernel_text.h \
+	daemon/condition/metric_file.c \
 	daemon/config/conffile.c daemon/config/conffile.h \
 	daemon/config/config.c daemon/config/config.h daemon/config/config_setting.h \
 	daemon/config/config_file.c \
@@ -73,7 +77,10 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/store/store.c daemon/store/store.h daemon/store/store_private.h \
 	daemon/store/store_file.c daemon/store/store_file.h \
 	daemon/store/store_room.c \
+	daemon/trigger/armed.c daemon/trigger/armed.h \
 	daemon/trigger/trigger.c daemon/trigger/trigger.h \
+	daemon/trigger/trigger_conditions.c daemon/trigger/trigger_json.c \
+	daemon/config/trigger_condition.c daemon/config/trigger_condition.h \
 	daemon/config/trigger_object.c \
 	daemon/config/trigger_set.c daemon/config/trigger_set.h \
 	daemon/trigger/trigger_events.c \

@@ -450,6 +450,8 @@ static int manager_add_sources(struct manager *m)
 	if (r >= 0)
 		r = trigger_watch_units(&m->trigger, m->event);
 	if (r >= 0)
+		r = trigger_arm(&m->trigger, m->event);
+	if (r >= 0)
 		r = sd_event_add_signal(m->event, &m->hup, SIGHUP, manager_on_hangup, m);
 	if (r >= 0 && m->command->running)
 		r = sd_event_add_io(m->event, &m->command_io, m->command->pidfd, EPOLLIN,

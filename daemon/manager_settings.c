@@ -168,7 +168,8 @@ static void manager_use(struct manager *m, const struct config *c)
 	if (store_use_limits(m->store, &limits))
 		sd_event_source_set_enabled(m->trim, SD_EVENT_ON);
 	jobs_use(m->jobs, c);
-	trigger_use(&m->trigger, c);
+	if (trigger_use(&m->trigger, c) < 0 || trigger_arm(&m->trigger, m->event) < 0)
+		log_error("the triggers stay as they were: no memory");
 	if (trigger_watch_units(&m->trigger, m->event) < 0)
 		log_warning("units that fail cannot be watched: no memory");
 	control_use(&m->control, c);

@@ -94,6 +94,9 @@ static void show_trigger(FILE *to, const struct trigger_object *o)
 	for (size_t i = 0; i < TRIGGER_N_KEYS; i++) {
 		enum trigger_key_id key = (enum trigger_key_id)i;
 
+		/* A key of another kind says nothing. */
+		if (trigger_keys[key].needs && !(trigger_keys[key].needs & (1u << o->on)))
+			continue;
 		fprintf(to, "#   %s=%s", trigger_keys[i].name, trigger_object_text(o, key, buffer));
 		if (o->values[i].text)
 			fprintf(to, "  # line %u", o->values[i].line);

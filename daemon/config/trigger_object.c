@@ -12,34 +12,59 @@
 #include <string.h>
 
 #include "daemon/config/config_setting.h"
+#include "daemon/config/trigger_condition.h"
 #include "proto/base.h"
 
 #define NSEC_PER_USEC 1000u
+#define ON(kind)      (1u << TRIGGER_ON_##kind)
 #define TIME_VALID    "a time such as 500ms, 10s, 1min (without a unit: seconds)"
 #define BOOLEAN_VALID "yes, no"
 
 /* clang-format off */
 const struct trigger_key trigger_keys[TRIGGER_N_KEYS] = {
-	[TRIGGER_ENABLED] = {"Enabled", BOOLEAN_VALID, false},
-	[TRIGGER_ON] = {"On", "control, signal, unit; for a built-in trigger only its own", false},
+	[TRIGGER_ENABLED] = {"Enabled", BOOLEAN_VALID, false, 0},
+	[TRIGGER_ON] = {"On", "control, signal, unit, pressure, kernel-log, path, fifo, metric; for a "
+			"built-in trigger only its own", false, 0},
 	[TRIGGER_UNITS] = {"Units", "names of units with * and ?, such as web-*.service; up to 64",
-			   true},
-	[TRIGGER_WATCH] = {"Watch", BOOLEAN_VALID, false},
-	[TRIGGER_SIGNAL_USERS] = {"SignalUsers", "names or numbers of users; up to 64", true},
-	[TRIGGER_LAST_BYTES] = {"LastBytes", "a size of at least 1, such as 4M", false},
-	[TRIGGER_LAST_TIME] = {"LastTime", TIME_VALID, false},
-	[TRIGGER_DECODE] = {"Decode", BOOLEAN_VALID, false},
-	[TRIGGER_DEADLINE] = {"Deadline", TIME_VALID, false},
-	[TRIGGER_REASON] = {"Reason", "a text of up to 256 bytes", false},
-	[TRIGGER_LABEL] = {"Label", LABEL_VALID, true},
-	[TRIGGER_BURST] = {"Burst", "a number up to 1000000; 0: no limit", false},
-	[TRIGGER_INTERVAL] = {"Interval", TIME_VALID, false},
-	[TRIGGER_MIN_FILL] = {"MinFill", TIME_VALID, false},
+			   true, ON(UNIT)},
+	[TRIGGER_WATCH] = {"Watch", BOOLEAN_VALID, false, ON(UNIT)},
+	[TRIGGER_SIGNAL_USERS] = {"SignalUsers", "names or numbers of users; up to 64", true,
+				  ON(SIGNAL)},
+	[TRIGGER_LAST_BYTES] = {"LastBytes", "a size of at least 1, such as 4M", false, 0},
+	[TRIGGER_LAST_TIME] = {"LastTime", TIME_VALID, false, 0},
+	[TRIGGER_DECODE] = {"Decode", BOOLEAN_VALID, false, 0},
+	[TRIGGER_DEADLINE] = {"Deadline", TIME_VALID, false, 0},
+	[TRIGGER_REASON] = {"Reason", "a text of up to 256 bytes", false, 0},
+	[TRIGGER_LABEL] = {"Label", LABEL_VALID, true, 0},
+	[TRIGGER_BURST] = {"Burst", "a number up to 1000000; 0: no limit", false, 0},
+	[TRIGGER_INTERVAL] = {"Interval", TIME_VALID, false, 0},
+	[TRIGGER_MIN_FILL] = {"MinFill", TIME_VALID, false, 0},
+	[TRIGGER_COUNT] = {"Count", "a number from 1 to 1000000", false, 0},
+	[TRIGGER_EXPIRE_AFTER] = {"ExpireAfter", TIME_VALID, false, 0},
+	[TRIGGER_PRESSURE] = {"Pressure", "cpu, memory or io, and then some (default) or full",
+			      false, ON(PRESSURE)},
+	[TRIGGER_PRESSURE_STALL] = {"PressureStall", "a time up to PressureWindow=, such as 150ms",
+				    false, ON(PRESSURE)},
+	[TRIGGER_PRESSURE_WINDOW] = {"PressureWindow", "a time from 500ms to 10s", false,
+				     ON(PRESSURE)},
+	[TRIGGER_KERNEL_LOG] = {"KernelLog", "hung-task, soft-lockup, hard-lockup, rcu-stall, "
+				"machine-check, oops, oom-kill", true, ON(KERNEL_LOG)},
+	[TRIGGER_KERNEL_LOG_MATCH] = {"KernelLogMatch", "a pattern with * and ?, such as *segfault at*",
+				      false, ON(KERNEL_LOG)},
+	[TRIGGER_PATH_APPEARS] = {"PathAppears", "an absolute path, whose last part may be a pattern",
+				  false, ON(PATH)},
+	[TRIGGER_FIFO] = {"FIFO", "an absolute path", false, ON(FIFO)},
+	[TRIGGER_METRIC_FILE] = {"MetricFile", "an absolute path", false, ON(METRIC)},
+	[TRIGGER_METRIC] = {"Metric", "NAME or NAME{LABEL=\"VALUE\",...}", false, ON(METRIC)},
+	[TRIGGER_METRIC_ABOVE] = {"MetricAbove", "a number", false, ON(METRIC)},
+	[TRIGGER_METRIC_BELOW] = {"MetricBelow", "a number", false, ON(METRIC)},
 };
 
-static const char *const on_names[] = {
+static const char *const on_names[TRIGGER_N_ON] = {
 	[TRIGGER_ON_CONTROL] = "control", [TRIGGER_ON_SIGNAL] = "signal",
 	[TRIGGER_ON_UNIT] = "unit", [TRIGGER_ON_EXIT] = "exit",
+	[TRIGGER_ON_PRESSURE] = "pressure", [TRIGGER_ON_KERNEL_LOG] = "kernel-log",
+	[TRIGGER_ON_PATH] = "path", [TRIGGER_ON_FIFO] = "fifo", [TRIGGER_ON_METRIC] = "metric",
 };
 /* clang-format on */
 
@@ -47,6 +72,20 @@ const char *trigger_on_name(enum trigger_on on)
 {
 	assert(on < ARRAY_SIZE(on_names));
 	return on_names[on];
+}
+
+bool trigger_on_is_condition(enum trigger_on on)
+{
+	return on > TRIGGER_ON_EXIT;
+}
+
+enum trigger_key_id trigger_key_find(const char *name)
+{
+	enum trigger_key_id key = TRIGGER_ENABLED;
+
+	while (key < TRIGGER_N_KEYS && strcmp(trigger_keys[key].name, name) != 0)
+		key++;
+	return key;
 }
 
 bool trigger_name_is_valid(const char *name)
@@ -223,9 +262,18 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 		o->has_interval |= r == 0;
 		return r;
 	case TRIGGER_MIN_FILL: return take_time_ns(text, &o->min_fill_ns);
-	case TRIGGER_N_KEYS: break;
+	case TRIGGER_COUNT:
+		if (config_parse_size(text, &n) < 0 || n == 0 || n > 1000000)
+			return -EINVAL;
+		o->count = (uint32_t)n;
+		return 0;
+	case TRIGGER_EXPIRE_AFTER:
+		if (take_time(text, &n) < 0 || n == 0)
+			return -EINVAL;
+		o->expire_usec = n;
+		return 0;
+	default: return trigger_condition_take(&o->condition, key, text);
 	}
-	return -EINVAL;
 }
 
 /* Sets the fields of KEY to their defaults; TRIGGER_N_KEYS: those of all keys. */
@@ -269,6 +317,11 @@ static void take_back(struct trigger_object *o, enum trigger_key_id key)
 	}
 	if (all || key == TRIGGER_MIN_FILL)
 		o->min_fill_ns = 0;
+	if (all || key == TRIGGER_COUNT)
+		o->count = 0;
+	if (all || key == TRIGGER_EXPIRE_AFTER)
+		o->expire_usec = 0;
+	trigger_condition_reset(&o->condition, key);
 }
 
 void trigger_object_init(struct trigger_object *o, const char *name, enum trigger_on on,
@@ -320,6 +373,26 @@ int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const 
 	return r;
 }
 
+int trigger_object_copy(const struct trigger_object *o, struct trigger_object *ret)
+{
+	int r = 0;
+
+	trigger_object_init(ret, o->name, o->on, o->built_in);
+	for (size_t i = 0; i < TRIGGER_N_KEYS && r == 0; i++)
+		if (o->values[i].text && i != TRIGGER_LABEL)
+			r = trigger_object_set(ret, (enum trigger_key_id)i, o->values[i].text,
+					       o->values[i].line);
+	ret->labels = o->labels;
+	ret->runtime = o->runtime;
+	if (r == 0 && o->values[TRIGGER_LABEL].text) {
+		ret->values[TRIGGER_LABEL].text = strdup(o->values[TRIGGER_LABEL].text);
+		r = ret->values[TRIGGER_LABEL].text ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		trigger_object_done(ret);
+	return r;
+}
+
 const char *trigger_object_text(const struct trigger_object *o, enum trigger_key_id key,
 				char buffer[TRIGGER_TEXT_SIZE])
 {
@@ -332,6 +405,8 @@ const char *trigger_object_text(const struct trigger_object *o, enum trigger_key
 	case TRIGGER_WATCH: return "no";
 	case TRIGGER_DECODE: return "yes";
 	case TRIGGER_MIN_FILL: return "0";
+	case TRIGGER_PRESSURE_STALL: return TRIGGER_STALL_DEFAULT;
+	case TRIGGER_PRESSURE_WINDOW: return TRIGGER_WINDOW_DEFAULT;
 	case TRIGGER_BURST:
 		snprintf(buffer, TRIGGER_TEXT_SIZE, "%s", o->has_burst ? "0" : "");
 		return buffer;

@@ -49,6 +49,42 @@ void trigger_set_free(struct trigger_set *s)
 	free(s);
 }
 
+struct trigger_set *trigger_set_copy(const struct trigger_set *from)
+{
+	struct trigger_set *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->all = calloc(TRIGGER_SET_MAX, sizeof(*s->all));
+	for (size_t i = 0; s && s->all && i < from->n; i++, s->n++)
+		if (trigger_object_copy(&from->all[i], &s->all[i]) < 0)
+			break;
+	if (s && s->all && s->n == from->n)
+		return s;
+	trigger_set_free(s);
+	return NULL;
+}
+
+int trigger_set_add(struct trigger_set *s, struct trigger_object *o)
+{
+	if (s->n == TRIGGER_SET_MAX)
+		return -ENOSPC;
+	s->all[s->n++] = *o;
+	*o = (struct trigger_object){0};
+	return 0;
+}
+
+void trigger_set_remove(struct trigger_set *s, const char *name)
+{
+	struct trigger_object *o = trigger_set_find(s, name);
+
+	if (!o)
+		return;
+	trigger_object_done(o);
+	s->n--;
+	memmove(o, o + 1, (size_t)(&s->all[s->n] - o) * sizeof(*o));
+	s->all[s->n] = (struct trigger_object){0};
+}
+
 struct trigger_object *trigger_set_find(const struct trigger_set *s, const char *name)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -128,13 +164,11 @@ static bool on_section(void *userdata, const char *name)
 static void on_setting(void *userdata, const struct conffile_setting *setting)
 {
 	struct reading *g = userdata;
-	enum trigger_key_id key = TRIGGER_ENABLED;
+	enum trigger_key_id key = trigger_key_find(setting->key);
 	int r;
 
 	if (!g->object)
 		return;
-	while (key < TRIGGER_N_KEYS && strcmp(trigger_keys[key].name, setting->key) != 0)
-		key++;
 	if (key == TRIGGER_N_KEYS) {
 		reading_warn(g, setting->file, setting->line, false,
 			     "unknown key %s in section [%s], ignored", setting->key,
@@ -155,34 +189,22 @@ static void on_warning(void *userdata, const struct conffile_warning *w)
 	reading_warn(userdata, w->file, w->line, w->lost, "%s", w->text);
 }
 
-/* Resets KEY, which has a meaning only for triggers of kind ON. 0 or -ENOMEM. */
-static int check_key(struct reading *g, struct trigger_object *o, enum trigger_key_id key,
-		     enum trigger_on on)
-{
-	const struct trigger_value *v = &o->values[key];
-
-	if (!v->text || o->on == on)
-		return 0;
-	reading_warn(g, o->file, v->line, true, "%s=%s needs On=%s, ignored",
-		     trigger_keys[key].name, v->text, trigger_on_name(on));
-	return trigger_object_set(o, key, "", 0);
-}
-
+/* Leaves out what does not fit in O; a condition that cannot be meant disables the trigger. */
 static int check_object(struct reading *g, struct trigger_object *o)
 {
-	int r = check_key(g, o, TRIGGER_UNITS, TRIGGER_ON_UNIT);
+	struct trigger_problem problem;
+	int r;
 
-	if (r == 0)
-		r = check_key(g, o, TRIGGER_WATCH, TRIGGER_ON_UNIT);
-	if (r == 0)
-		r = check_key(g, o, TRIGGER_SIGNAL_USERS, TRIGGER_ON_SIGNAL);
-	if (r == 0 && !o->decode && o->deadline_ns != ENTRY_ABSENT) {
-		reading_warn(g, o->file, o->values[TRIGGER_DEADLINE].line, true,
-			     "Deadline=%s needs Decode=yes, ignored",
-			     o->values[TRIGGER_DEADLINE].text);
-		r = trigger_object_set(o, TRIGGER_DEADLINE, "", 0);
+	while (trigger_object_check(o, &problem)) {
+		reading_warn(g, o->file, o->values[problem.key].line, true, "%s, %s", problem.needs,
+			     problem.drop ? "ignored" : "the trigger is disabled");
+		if (!problem.drop)
+			return trigger_object_set(o, TRIGGER_ENABLED, "no", 0);
+		r = trigger_object_set(o, problem.key, "", 0);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,

@@ -23,6 +23,13 @@ enum trigger_on {
 	TRIGGER_ON_SIGNAL,	/* SIGUSR2 */
 	TRIGGER_ON_UNIT,	/* a unit failed, as a client or systemd says */
 	TRIGGER_ON_EXIT,	/* COMMAND ended */
+	/* Conditions, which the recorder watches itself (daemon/condition). */
+	TRIGGER_ON_PRESSURE,   /* tasks stalled for too long (PSI) */
+	TRIGGER_ON_KERNEL_LOG, /* a line of the kernel's log */
+	TRIGGER_ON_PATH,       /* a file appears */
+	TRIGGER_ON_FIFO,       /* another program writes to a FIFO */
+	TRIGGER_ON_METRIC,     /* a number of a Prometheus text file crosses a limit */
+	TRIGGER_N_ON,
 };
 
 enum trigger_key_id {
@@ -40,6 +47,19 @@ enum trigger_key_id {
 	TRIGGER_BURST,
 	TRIGGER_INTERVAL,
 	TRIGGER_MIN_FILL,
+	TRIGGER_COUNT,
+	TRIGGER_EXPIRE_AFTER,
+	TRIGGER_PRESSURE,
+	TRIGGER_PRESSURE_STALL,
+	TRIGGER_PRESSURE_WINDOW,
+	TRIGGER_KERNEL_LOG,
+	TRIGGER_KERNEL_LOG_MATCH,
+	TRIGGER_PATH_APPEARS,
+	TRIGGER_FIFO,
+	TRIGGER_METRIC_FILE,
+	TRIGGER_METRIC,
+	TRIGGER_METRIC_ABOVE,
+	TRIGGER_METRIC_BELOW,
 	TRIGGER_N_KEYS,
 };
 
@@ -52,9 +72,34 @@ struct trigger_value {
 	unsigned line;
 };
 
+enum trigger_resource { TRIGGER_NO_RESOURCE = 0, TRIGGER_CPU, TRIGGER_MEMORY, TRIGGER_IO };
+
+/* Reports of the kernel that KernelLog= names. */
+enum trigger_report {
+	TRIGGER_HUNG_TASK = 0,
+	TRIGGER_SOFT_LOCKUP,
+	TRIGGER_HARD_LOCKUP,
+	TRIGGER_RCU_STALL,
+	TRIGGER_MACHINE_CHECK,
+	TRIGGER_OOPS,
+	TRIGGER_OOM_KILL,
+	TRIGGER_N_REPORTS,
+};
+
+/* The values of a condition's keys. Texts (paths, patterns) are those of the keys themselves:
+ * trigger_object_text(). */
+struct trigger_condition {
+	enum trigger_resource pressure;
+	bool pressure_full;		  /* all tasks stalled; else some */
+	uint64_t stall_usec, window_usec; /* so much of each window */
+	uint32_t kernel_log;		  /* 1u << enum trigger_report */
+	double above, below;		  /* infinite: no such limit */
+};
+
 struct trigger_object {
 	char name[ENTRY_NAME_SIZE];
 	bool built_in;
+	bool runtime; /* an administrator added the trigger while the recorder runs */
 	enum trigger_on on;
 	bool enabled;
 	bool watch;			/* ON_UNIT: ask systemd which units fail */
@@ -70,6 +115,9 @@ struct trigger_object {
 	uint32_t burst;		      /* 0: no limit */
 	uint64_t interval_usec;
 	uint64_t min_fill_ns;
+	uint32_t count;	      /* snapshots after which the trigger is over; 0: no limit */
+	uint64_t expire_usec; /* after which the trigger is over; 0: never */
+	struct trigger_condition condition;
 
 	char *file; /* owned; NULL: none */
 	struct trigger_value values[TRIGGER_N_KEYS];
@@ -79,11 +127,16 @@ struct trigger_key {
 	const char *name;
 	const char *valid; /* for messages */
 	bool list;	   /* a second value is appended to the first */
+	uint32_t needs;	   /* 1u << enum trigger_on, the kinds that have the key; 0: all */
 };
 extern const struct trigger_key trigger_keys[TRIGGER_N_KEYS];
 
 /* "control", ... */
 const char *trigger_on_name(enum trigger_on on);
+/* Whether the recorder arms a condition for triggers of kind ON. */
+bool trigger_on_is_condition(enum trigger_on on);
+/* "hung-task", ... */
+const char *trigger_report_name(enum trigger_report report);
 /* Whether NAME is up to 63 letters, digits, "-", "_" and ".", and does not begin with "-" or ".".
  */
 bool trigger_name_is_valid(const char *name);
@@ -96,6 +149,22 @@ void trigger_object_done(struct trigger_object *o);
  * valid, and nothing has changed; -ENOMEM. */
 int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const char *text,
 		       unsigned line);
+/* Finds the key NAME. TRIGGER_N_KEYS: there is none. */
+enum trigger_key_id trigger_key_find(const char *name);
+/* Copies all but the file. 0, or -ENOMEM and *RET has nothing to free. */
+int trigger_object_copy(const struct trigger_object *o, struct trigger_object *ret);
+/* Whether A and B wait for the same: both are enabled, of one kind, with the same condition. */
+bool trigger_object_same_condition(const struct trigger_object *a, const struct trigger_object *b);
+
+/* What is wrong with the keys of a trigger together. */
+struct trigger_problem {
+	enum trigger_key_id key; /* is wrong, or, if the trigger lacks it, missing */
+	bool drop;		 /* without KEY the trigger means something; else it does not */
+	char needs[160];	 /* "Deadline=1s needs Decode=yes" */
+};
+/* Completes O when all keys are set: without On=, the keys of a condition choose the kind. Then
+ * looks for the first problem. False: there is none. */
+bool trigger_object_check(struct trigger_object *o, struct trigger_problem *ret);
 /* The value of KEY as a file would have it. */
 #define TRIGGER_TEXT_SIZE 64
 const char *trigger_object_text(const struct trigger_object *o, enum trigger_key_id key,
@@ -126,6 +195,12 @@ struct config_warn;
  * 0 or -ENOMEM. */
 int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
 		     struct config_warn *warn);
+
+/* Copies all triggers of FROM. The caller's; NULL: no memory. */
+struct trigger_set *trigger_set_copy(const struct trigger_set *from);
+/* Adds O, which is taken over. 0 or -ENOSPC: there are too many. */
+int trigger_set_add(struct trigger_set *s, struct trigger_object *o);
+void trigger_set_remove(struct trigger_set *s, const char *name);
 
 /* NULL: there is none. */
 struct trigger_object *trigger_set_find(const struct trigger_set *s, const char *name);

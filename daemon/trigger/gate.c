@@ -39,14 +39,15 @@ static void use_object(struct gate_trigger *t, const struct gate_trigger *old,
 		bucket_change(&t->users.bucket, burst, interval, now_usec);
 	} else {
 		snprintf(t->name, sizeof(t->name), "%s", o->name);
+		t->since_usec = now_usec;
 		bucket_init(&t->own.bucket, burst, interval, now_usec);
 		bucket_init(&t->users.bucket, burst, interval, now_usec);
 	}
 }
 
-void gate_use(struct gate *g, const struct config *config, uint64_t now_usec)
+void gate_use(struct gate *g, const struct trigger_set *set, const struct config *config,
+	      uint64_t now_usec)
 {
-	const struct trigger_set *set = config->triggers;
 	struct gate old = *g;
 
 	memset(g->triggers, 0, sizeof(g->triggers));
@@ -76,6 +77,12 @@ static struct gate_user *gate_spare(struct gate *g, uint64_t now_usec)
 			spare = u;
 	}
 	return spare;
+}
+
+bool gate_is_over(const struct gate_trigger *t, const struct trigger_object *o, uint64_t now_usec)
+{
+	return (o->count > 0 && t->fired >= o->count) ||
+	       (o->expire_usec > 0 && now_usec - t->since_usec >= o->expire_usec);
 }
 
 bool gate_is_user(uint64_t uid)

@@ -28,10 +28,11 @@ struct gate_trigger {
 	struct gate_share
 		own; /* for what the recorder sees itself, for root and for our own user */
 	struct gate_share users;
-	uint64_t fired;	  /* snapshots begun */
-	uint64_t joined;  /* requests that joined a snapshot about to be taken */
-	uint64_t limited; /* requests refused by a limit of the trigger or of a user */
-	uint64_t refused; /* requests refused for another reason */
+	uint64_t fired;	     /* snapshots begun */
+	uint64_t joined;     /* requests that joined a snapshot about to be taken */
+	uint64_t limited;    /* requests refused by a limit of the trigger or of a user */
+	uint64_t refused;    /* requests refused for another reason */
+	uint64_t since_usec; /* when the gate got to know the trigger */
 };
 
 struct gate_user {
@@ -49,11 +50,14 @@ struct gate {
 	uint64_t user_interval_usec;
 };
 
-/* Uses the triggers and limits of CONFIG from now on. A trigger keeps the counters and tokens of
- * the trigger of the same name. An empty struct gate knows no triggers yet. */
-void gate_use(struct gate *g, const struct config *config, uint64_t now_usec);
+/* Uses the triggers of SET and the limits of CONFIG from now on. A trigger keeps the counters and
+ * tokens of the trigger of the same name. An empty struct gate knows no triggers yet. */
+void gate_use(struct gate *g, const struct trigger_set *set, const struct config *config,
+	      uint64_t now_usec);
 /* NULL: there is no trigger of that name. */
 struct gate_trigger *gate_find(struct gate *g, const char *name);
+/* Whether T, whose settings are O, has taken its last snapshot (Count=, ExpireAfter=). */
+bool gate_is_over(const struct gate_trigger *t, const struct trigger_object *o, uint64_t now_usec);
 /* Whether UID (ENTRY_ABSENT: nobody) counts as a user. Root and our own user do not. */
 bool gate_is_user(uint64_t uid);
 /* The share of trigger T that UID uses. */

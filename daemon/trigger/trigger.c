@@ -77,27 +77,69 @@ int trigger_init(struct trigger *t, struct source *source, struct store *store, 
 		 const struct config *config)
 {
 	struct clock_now now;
+	int r;
 
 	clock_read(&now);
 	*t = (struct trigger){.source = source, .store = store, .jobs = jobs};
 	bucket_init(&t->telling, TELL_BURST, TELL_USEC, now.monotonic_ns / NSEC_PER_USEC);
-	trigger_use(t, config);
-	return fill_init(&t->fill, source, now.monotonic_ns);
+	t->arming = (struct armed_setup){.paths = &condition_host_paths,
+					 .rest_usec = ARMED_REST_USEC,
+					 .broken_usec = ARMED_BROKEN_USEC};
+	r = trigger_use(t, config);
+	return r < 0 ? r : fill_init(&t->fill, source, now.monotonic_ns);
 }
 
 void trigger_done(struct trigger *t)
 {
+	trigger_disarm(t);
+	trigger_set_free(TAKE_PTR(t->set));
 	unitwatch_free(t->watch);
 	fill_done(&t->fill);
 }
 
-void trigger_use(struct trigger *t, const struct config *config)
+void trigger_use_set(struct trigger *t)
 {
 	struct clock_now now;
 
 	clock_read(&now);
-	t->set = config->triggers;
-	gate_use(&t->gate, config, now.monotonic_ns / NSEC_PER_USEC);
+	gate_use(&t->gate, t->set, t->config, now.monotonic_ns / NSEC_PER_USEC);
+}
+
+/* Adds the triggers of administrators to SET, which a reload keeps. A file wins over one of the
+ * same name. 0 or -ENOMEM. */
+static int keep_runtime(const struct trigger *t, struct trigger_set *set)
+{
+	for (size_t i = 0; t->set && i < t->set->n; i++) {
+		const struct trigger_object *o = &t->set->all[i];
+		struct trigger_object copy;
+
+		if (!o->runtime)
+			continue;
+		if (trigger_set_find(set, o->name) || set->n == TRIGGER_SET_MAX) {
+			log_warning("trigger %s is removed: files have it now, or too many others",
+				    o->name);
+			continue;
+		}
+		if (trigger_object_copy(o, &copy) < 0)
+			return -ENOMEM;
+		(void)trigger_set_add(set, &copy);
+	}
+	return 0;
+}
+
+int trigger_use(struct trigger *t, const struct config *config)
+{
+	struct trigger_set *set = trigger_set_copy(config->triggers);
+
+	if (!set || keep_runtime(t, set) < 0) {
+		trigger_set_free(set);
+		return -ENOMEM;
+	}
+	trigger_set_free(t->set);
+	t->set = set;
+	t->config = config;
+	trigger_use_set(t);
+	return 0;
 }
 
 void trigger_look(struct trigger *t)
@@ -106,6 +148,7 @@ void trigger_look(struct trigger *t)
 
 	clock_read(&now);
 	fill_look(&t->fill, now.monotonic_ns);
+	trigger_end_conditions(t);
 }
 
 void request_init(struct request *q, const char *kind, const char *name)
@@ -159,6 +202,11 @@ int trigger_choose(const struct trigger *t, const char *name, struct request *q)
 int trigger_choose_signal(const struct trigger *t, struct request *q)
 {
 	return choose(trigger_set_for_signal(t->set, t->names, q->uid), q);
+}
+
+int trigger_choose_condition(const struct trigger *t, const char *name, struct request *q)
+{
+	return choose(trigger_set_find(t->set, name), q);
 }
 
 int trigger_choose_watched(const struct trigger *t, struct request *q)
@@ -265,23 +313,24 @@ static bool trigger_passes(struct trigger *t, struct gate_trigger *g, const stru
 	return false;
 }
 
-/* Logs that a snapshot serves another unit, too, as the list of snapshots has one unit for each.
- * Requests of users are not logged: users could fill the log. */
-static void trigger_tell_joined(const struct trigger *t, const struct gate_trigger *g,
+/* Logs that a snapshot serves another unit or condition, too, as the list of snapshots has one of
+ * them for each. Requests of users are not logged: users could fill the log. */
+static void trigger_tell_joined(const struct trigger *t, const struct trigger_object *o,
 				const struct request *q, const char *id)
 {
+	const char *whom = *q->unit ? q->unit : q->reason;
 	struct log_fields fields = LOG_NO_FIELDS;
 	const struct entry *e;
 
-	if (!*q->unit || gate_is_user(q->uid) || store_find(t->store, id, &e) != 0 ||
-	    strcmp(e->unit, q->unit) == 0)
+	if ((!*q->unit && !trigger_on_is_condition(o->on)) || gate_is_user(q->uid) ||
+	    store_find(t->store, id, &e) != 0 || (*q->unit && strcmp(e->unit, q->unit) == 0))
 		return;
 	fields.report = id;
-	fields.trigger = g->name;
+	fields.trigger = o->name;
 	fields.trigger_unit = q->unit;
 	fields.trigger_pid = q->pid;
 	log_event(LOG_INFO, LOG_EVENT_SNAPSHOT_BEGUN, &fields,
-		  "snapshot %s, which is about to be taken, is for %s, too", id, q->unit);
+		  "snapshot %s, which is about to be taken, is for %s, too", id, whom);
 }
 
 /* Returns 0 if a new snapshot may begin, else the refusal with its reason in RET. */
@@ -329,6 +378,13 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 		return TRIGGER_UNKNOWN;
 	}
 	trigger_stamp(t, &q);
+	if (gate_is_over(g, o, q.monotonic_ns / NSEC_PER_USEC)) {
+		t->refused++;
+		g->refused++;
+		snprintf(ret->why, sizeof(ret->why), "trigger %s is over (Count=, ExpireAfter=)",
+			 o->name);
+		return TRIGGER_UNKNOWN;
+	}
 	if (q.cpu == ENTRY_NO_CPU && q.pid != ENTRY_ABSENT)
 		q.cpu = sender_last_cpu("/proc", q.pid);
 	joined = jobs_join(t->jobs, &q);
@@ -336,7 +392,7 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 		t->joined++;
 		g->joined++;
 		strcpy(ret->id, joined);
-		trigger_tell_joined(t, g, &q, joined);
+		trigger_tell_joined(t, o, &q, joined);
 		return 0;
 	}
 	r = trigger_refuse(t, g, o, &q, ret);
@@ -347,31 +403,4 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 	if (!*q.sender_unit && q.pid != ENTRY_ABSENT)
 		(void)unitname_of_pid("/proc", q.pid, q.sender_unit);
 	return trigger_begin(t, &q, ret);
-}
-
-static void put(struct json_object *to, const char *key, struct json_object *value)
-{
-	if (json_object_object_add(to, key, value) < 0)
-		json_object_put(value);
-}
-
-struct json_object *trigger_to_json(const struct trigger *t)
-{
-	struct json_object *list = json_object_new_array();
-
-	for (size_t i = 0; list && i < t->set->n; i++) {
-		const struct trigger_object *o = &t->set->all[i];
-		const struct gate_trigger *g = &t->gate.triggers[i];
-		struct json_object *one = json_object_new_object();
-
-		put(one, "name", json_object_new_string(o->name));
-		put(one, "on", json_object_new_string(trigger_on_name(o->on)));
-		put(one, "enabled", json_object_new_boolean(o->enabled));
-		put(one, "fired", json_object_new_uint64(g->fired));
-		put(one, "joined", json_object_new_uint64(g->joined));
-		put(one, "refused", json_object_new_uint64(g->refused));
-		put(one, "limited", json_object_new_uint64(g->limited));
-		json_object_array_add(list, one);
-	}
-	return list;
 }

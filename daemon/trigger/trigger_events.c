@@ -16,9 +16,8 @@
 #include "daemon/trigger/unitwatch.h"
 #include "proto/base.h"
 
-/* Logs that there is no snapshot for WHAT, or counts what it does not log. */
-static void trigger_tell_refused(struct trigger *t, const struct log_fields *fields,
-				 const char *what, const char *why)
+void trigger_tell_refused(struct trigger *t, const struct log_fields *fields, const char *what,
+			  const char *why)
 {
 	const uint64_t now = now_ns(CLOCK_MONOTONIC) / 1000;
 

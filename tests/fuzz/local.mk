@@ -8,7 +8,7 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_emuoffer \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
 	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap tests/fuzz/fuzz_jitdump \
-	tests/fuzz/fuzz_setting tests/fuzz/fuzz_metric tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes \
+	tests/fuzz/fuzz_setting tests/fuzz/fuzz_metric tests/fuzz/fuzz_kernel_text tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes \
 	tests/fuzz/fuzz_calls \
 	tests/fuzz/fuzz_listing
 noinst_PROGRAMS += $(fuzz_targets)
@@ -130,6 +130,9 @@ tests_fuzz_fuzz_setting_LDADD = daemon/libptdaemon.a capture/libptcapture.a deco
 tests_fuzz_fuzz_metric_SOURCES = tests/fuzz/fuzz_metric.c $(fuzz_main)
 tests_fuzz_fuzz_metric_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_metric_LDADD = daemon/libptdaemon.a proto/libptproto.a
+tests_fuzz_fuzz_kernel_text_SOURCES = tests/fuzz/fuzz_kernel_text.c $(fuzz_main)
+tests_fuzz_fuzz_kernel_text_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_kernel_text_LDADD = daemon/libptdaemon.a proto/libptproto.a
 tests_fuzz_fuzz_trigger_SOURCES = tests/fuzz/fuzz_trigger.c $(fuzz_main)
 tests_fuzz_fuzz_trigger_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_trigger_LDADD = daemon/libptdaemon.a capture/libptcapture.a decoder/run/libptrun.a proto/libptproto.a

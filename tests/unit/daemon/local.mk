@@ -5,6 +5,9 @@ check_PROGRAMS += \
 	tests/unit/daemon/base/test_aside \
 	tests/unit/daemon/base/test_bucket \
 	tests/unit/daemon/base/test_metric \
+	tests/unit/daemon/condition/test_condition \
+	tests/unit/daemon/condition/test_kernel_text \
+	tests/unit/daemon/trigger/test_conditions \
 	tests/unit/daemon/trigger/test_gate \
 	tests/unit/daemon/config/test_config_reload \
 	tests/unit/daemon/gather/test_cpunotes \
@@ -56,6 +59,12 @@ tests_unit_daemon_base_test_aside_SOURCES = tests/unit/daemon/base/test_aside.c
 tests_unit_daemon_base_test_aside_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_base_test_metric_SOURCES = tests/unit/daemon/base/test_metric.c
 tests_unit_daemon_base_test_metric_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_condition_test_condition_SOURCES = tests/unit/daemon/condition/test_condition.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_condition_test_condition_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_condition_test_kernel_text_SOURCES = tests/unit/daemon/condition/test_kernel_text.c
+tests_unit_daemon_condition_test_kernel_text_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_trigger_test_conditions_SOURCES = tests/unit/daemon/trigger/test_conditions.c $(TEST_DAEMON_DIR) $(TEST_DAEMON_RING)
+tests_unit_daemon_trigger_test_conditions_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_base_test_bucket_SOURCES = tests/unit/daemon/base/test_bucket.c
 tests_unit_daemon_base_test_bucket_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_config_test_config_SOURCES = tests/unit/daemon/config/test_config.c $(TEST_DAEMON_DIR)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "daemon/config/config.h"
+#include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
 struct fixture {
@@ -178,7 +179,101 @@ static void trigger_set_read_a_built_in_name_changes_the_built_in_one(void **sta
 	assert_int_equal(o->n_users, 2);
 	assert_string_equal(f->told,
 			    "signal.conf:2: On=unit is not valid, ignored; valid: control, "
-			    "signal, unit; for a built-in trigger only its own\n");
+			    "signal, unit, pressure, kernel-log, path, fifo, metric; for a "
+			    "built-in trigger only its own\n");
+}
+
+static void trigger_set_read_keys_of_conditions_are_taken(void **state)
+{
+	struct fixture *f = *state;
+	const struct trigger_object *o;
+
+	write_file(f, "a.conf",
+		   "[Trigger]\nPressure=memory full\nPressureStall=150ms\nPressureWindow=1s\n"
+		   "Count=3\nExpireAfter=1h\n");
+	write_file(f, "b.conf",
+		   "[Trigger]\nOn=kernel-log\nKernelLog=oops hung-task\n"
+		   "KernelLog=rcu-stall\nKernelLogMatch=*segfault at*\n");
+	write_file(f, "c.conf",
+		   "[Trigger]\nMetricFile=/a/b.prom\nMetric=x{y=\"z\"}\n"
+		   "MetricBelow=-1.5e3\n");
+	read_all(f);
+	assert_string_equal(f->told, "");
+	o = trigger_set_find(f->set, "a");
+	assert_int_equal(o->on, TRIGGER_ON_PRESSURE);
+	assert_int_equal(o->condition.pressure, TRIGGER_MEMORY);
+	assert_true(o->condition.pressure_full && o->enabled);
+	assert_int_equal(o->condition.stall_usec, 150000);
+	assert_int_equal(o->condition.window_usec, 1000000);
+	assert_int_equal(o->count, 3);
+	assert_int_equal(o->expire_usec, 3600000000u);
+	o = trigger_set_find(f->set, "b");
+	assert_int_equal(o->condition.kernel_log,
+			 1u << TRIGGER_OOPS | 1u << TRIGGER_HUNG_TASK | 1u << TRIGGER_RCU_STALL);
+	o = trigger_set_find(f->set, "c");
+	assert_int_equal(o->on, TRIGGER_ON_METRIC);
+	assert_true(o->condition.below == -1500);
+}
+
+static void trigger_set_read_conditions_with_wrong_values_are_told(void **state)
+{
+	static const char *const bad[] = {
+		"Pressure=disk",
+		"Pressure=cpu half",
+		"PressureStall=0",
+		"PressureWindow=1ms",
+		"PressureWindow=1h",
+		"KernelLog=oops x",
+		"PathAppears=a/b",
+		"PathAppears=/a/",
+		"FIFO=a",
+		"Metric=1x",
+		"MetricAbove=much",
+		"MetricAbove=inf",
+		"Count=0",
+		"ExpireAfter=0",
+		"PressureStall=11s",
+	};
+	struct fixture *f = *state;
+	char text[2048] = "[Trigger]\n";
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		strcat(text, bad[i]);
+		strcat(text, "\n");
+	}
+	assert_int_equal(one(f, text)->on, TRIGGER_ON_CONTROL);
+	assert_int_equal(f->n_lost, ARRAY_SIZE(bad));
+}
+
+static void trigger_set_read_a_condition_that_lacks_a_key_is_disabled(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_false(one(f, "[Trigger]\nOn=metric\nMetricFile=/a\nMetricAbove=1\n")->enabled);
+	assert_non_null(
+		strstr(f->told, "one.conf: On=metric needs Metric=, the trigger is disabled"));
+	assert_int_equal(f->n_lost, 1);
+}
+
+static void trigger_set_copy_has_all_values(void **state)
+{
+	struct fixture *f = *state;
+	const struct trigger_object *o =
+		one(f, "[Trigger]\nUnits=a.service b.service\nOn=unit\nLabel=x=y z\nLabel=a=b\n"
+		       "Burst=3\nReason=why\n");
+	struct trigger_set *copy = trigger_set_copy(f->set);
+
+	assert_non_null(copy);
+	assert_int_equal(copy->n, f->set->n);
+	o = trigger_set_find(copy, "one");
+	assert_int_equal(o->n_units, 2);
+	assert_int_equal(o->burst, 3);
+	assert_string_equal(labels_get(&o->labels, "x"), "y z");
+	assert_string_equal(o->reason, "why");
+	trigger_set_remove(copy, "one");
+	assert_null(trigger_set_find(copy, "one"));
+	assert_int_equal(copy->n, f->set->n - 1);
+	trigger_set_free(copy);
 }
 
 static void trigger_set_read_a_name_that_is_none_is_left_out(void **state)
@@ -291,6 +386,10 @@ int main(void)
 		CASE(trigger_set_read_keys_of_another_kind_are_dropped),
 		CASE(trigger_set_read_an_empty_value_takes_back),
 		CASE(trigger_set_read_a_built_in_name_changes_the_built_in_one),
+		CASE(trigger_set_read_keys_of_conditions_are_taken),
+		CASE(trigger_set_read_conditions_with_wrong_values_are_told),
+		CASE(trigger_set_read_a_condition_that_lacks_a_key_is_disabled),
+		CASE(trigger_set_copy_has_all_values),
 		CASE(trigger_set_read_a_name_that_is_none_is_left_out),
 		CASE(trigger_set_read_too_many_are_told),
 		CASE(trigger_set_for_unit_prefers_files_in_their_order),

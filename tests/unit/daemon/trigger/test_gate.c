@@ -29,7 +29,7 @@ static int setup(void **state)
 	char why[256];
 
 	assert_int_equal(config_parse(5, argv, &f->config, why, sizeof(why)), 0);
-	gate_use(&f->gate, &f->config, 0);
+	gate_use(&f->gate, f->config.triggers, &f->config, 0);
 	*state = f;
 	return 0;
 }
@@ -132,12 +132,12 @@ static void gate_use_keeps_counters_and_tokens_by_name(void **state)
 	assert_int_equal(pass(f, "control", ALICE, 0), 0);
 	assert_int_equal(pass(f, "control", ALICE, 0), 0);
 	f->config.trigger_interval_usec = 3 * SEC;
-	gate_use(&f->gate, &f->config, 0);
+	gate_use(&f->gate, f->config.triggers, &f->config, 0);
 	assert_int_equal(gate_find(&f->gate, "signal")->fired, 7);
 	assert_int_equal(pass(f, "signal", NOBODY, 0), 1 * SEC);
 	assert_int_not_equal(pass(f, "control", ALICE, 0), 0);
 	f->config.user_burst = 0;
-	gate_use(&f->gate, &f->config, 0);
+	gate_use(&f->gate, f->config.triggers, &f->config, 0);
 	assert_int_equal(pass(f, "control", ALICE, 0), 0);
 	assert_null(gate_find(&f->gate, "none"));
 }

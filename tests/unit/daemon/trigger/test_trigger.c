@@ -438,7 +438,7 @@ static void trigger_fire_beyond_the_burst_is_limited_and_says_until_when(void **
 
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_BURST, "1", 1), 0);
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
-	trigger_use(&f->trigger, &f->config);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
 	/* Joining takes no token and is not refused. */
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
@@ -521,7 +521,7 @@ static void trigger_fire_that_is_limited_names_the_unit_in_the_journal(void **st
 
 	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_BURST, "1", 1), 0);
 	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_INTERVAL, "1h", 1), 0);
-	trigger_use(&f->trigger, &f->config);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	request_init(&q, "unit", "");
 	strcpy(q.unit, "web.service");
 	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), 0);
@@ -591,7 +591,7 @@ static void trigger_fire_when_busy_takes_no_token(void **state)
 
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_BURST, "7", 1), 0);
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
-	trigger_use(&f->trigger, &f->config);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	/* Each request asks for more than the one before, so none joins. */
 	for (q.last_bytes = 1; !jobs_full(f->jobs); q.last_bytes++)
 		assert_int_equal(fire(f, &q, id), 0);
@@ -613,7 +613,7 @@ static void trigger_fire_for_a_failed_unit_passes_however_often_users_fire(void 
 
 	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_BURST, "1", 1), 0);
 	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_INTERVAL, "1h", 1), 0);
-	trigger_use(&f->trigger, &f->config);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	request_init(&user, "control", "test");
 	strcpy(user.unit, "web.service");
 	assert_int_equal(trigger_choose(&f->trigger, "unit", &user), 0);
@@ -647,10 +647,12 @@ static void trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason(vo
 	struct request q = wish(ENTRY_ABSENT, false);
 
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1h", 1), 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), TRIGGER_UNFILLED);
 	assert_non_null(strstr(answer.why, "trigger control wants 3600000 ms of it (MinFill=)"));
 	f->trigger.fill.since_ns[0] = 1; /* traced since the host booted */
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1us", 1), 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
 	run_until_ended(f, 1);
 }
@@ -662,6 +664,7 @@ static void trigger_fire_of_one_that_is_not_enabled_is_unknown(void **state)
 	struct request q = wish(ENTRY_ABSENT, false);
 
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_ENABLED, "no", 1), 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	assert_int_equal(fire(f, &q, id), TRIGGER_UNKNOWN);
 	assert_int_equal(trigger_choose(&f->trigger, "control", &q), TRIGGER_UNKNOWN);
 }
@@ -676,6 +679,7 @@ static void trigger_choose_takes_what_the_trigger_does(void **state)
 	assert_int_equal(trigger_object_set(o, TRIGGER_DECODE, "no", 1), 0);
 	assert_int_equal(trigger_object_set(o, TRIGGER_REASON, "it failed", 1), 0);
 	assert_int_equal(trigger_object_set(o, TRIGGER_UNITS, "web.*", 1), 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
 	request_init(&q, "control", "test");
 	strcpy(q.unit, "web.service");
 	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), 0);
