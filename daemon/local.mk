@@ -31,6 +31,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/control_later.c \
 	daemon/control/control_snapshot.c \
 	daemon/control/control_store.c \
+	daemon/control/control_trigger.c \
 	daemon/control/control_user.c \
 	daemon/gather/asleep.c daemon/gather/asleep.h \
 	daemon/gather/coredump.c \

@@ -397,6 +397,7 @@ static int manager_build_service(struct manager *m)
 			   now_usec(CLOCK_MONOTONIC), &m->lease, &m->metrics.self},
 	};
 	control_listen(&m->control);
+	m->trigger.on_tested = (struct trigger_tested){&m->control, control_on_tested};
 	m->control.names = m->trigger.names = m->names;
 	access_use(&m->control.access, m->config->admin_group, m->names);
 	r = hotplug_new(m->event, m->source, m->jobs, &m->hotplug);

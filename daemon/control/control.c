@@ -152,6 +152,10 @@ static const struct method methods[] = {
 	{INTERFACE, "Get", ACCESS_USER, {"id", "format", NULL}, control_get},
 	{INTERFACE, "Pin", ACCESS_ADMIN, {"id", "pinned", NULL}, control_pin},
 	{INTERFACE, "Delete", ACCESS_ADMIN, {"id", NULL}, control_delete},
+	{INTERFACE, "AddTrigger", ACCESS_ADMIN, {"name", "settings", NULL}, control_add_trigger},
+	{INTERFACE, "RemoveTrigger", ACCESS_ADMIN, {"name", NULL}, control_remove_trigger},
+	{INTERFACE, "ListTriggers", ACCESS_ADMIN, {NULL}, control_list_triggers},
+	{INTERFACE, "TestTrigger", ACCESS_ADMIN, {"name", NULL}, control_test_trigger},
 	{INTERFACE, "Status", ACCESS_ANYBODY, {NULL}, status},
 	{INTERFACE, "Monitor", ACCESS_ADMIN, {NULL}, control_monitor},
 	{INTERFACE, "Check", ACCESS_ADMIN, {NULL}, control_check},
@@ -227,6 +231,7 @@ void control_on_gone(void *userdata, struct peer *peer)
 	control_forget(&c->check_waits, peer);
 	control_forget(&c->monitor_waits, peer);
 	control_forget(&c->remake_waits, peer);
+	control_forget(&c->test_waits, peer);
 }
 
 bool control_wait(struct control_waits *w, struct peer *peer)
@@ -267,6 +272,7 @@ void control_done(struct control *c)
 	c->check = NULL;
 	remake_free(c->remake);
 	c->remake = NULL;
+	c->test_timer = sd_event_source_disable_unref(c->test_timer);
 }
 
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent)

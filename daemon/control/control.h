@@ -5,7 +5,8 @@
  * connections and limits them. peer.c is one connection: it turns bytes into calls and replies into
  * bytes, and knows the credentials and the rank of who connected. control.c has the table of
  * methods: a call is looked up, authorized once and answered once. control_snapshot.c is the method
- * Snapshot; control_store.c has List, Get, Pin and Delete; control_user.c makes what users get in
+ * Snapshot; control_store.c has List, Get, Pin and Delete; control_trigger.c has
+ * the methods for triggers; control_user.c makes what users get in
  * place of what administrators get; control_later.c has the methods that are answered when
  * something has happened: Check, Yield, Resume and Monitor.
  *
@@ -71,8 +72,11 @@ struct control {
 	uint64_t monitor_missed[CONTROL_MAX_WAITS]; /* lines, by place in monitor_waits */
 	struct control_waits remake_waits;
 	char remake_ids[CONTROL_MAX_WAITS][ENTRY_ID_SIZE]; /* by place in remake_waits */
-	struct remake *remake;	 /* owned; NULL: no report was made for a user yet */
-	struct check_job *check; /* owned; NULL: no check is under way */
+	struct control_waits test_waits;
+	char test_names[CONTROL_MAX_WAITS][ENTRY_NAME_SIZE]; /* by place in test_waits */
+	sd_event_source *test_timer; /* ends the wait for a test that gives no event */
+	struct remake *remake;	     /* owned; NULL: no report was made for a user yet */
+	struct check_job *check;     /* owned; NULL: no check is under way */
 };
 
 void control_done(struct control *c);
@@ -92,5 +96,9 @@ void control_on_gone(void *userdata, struct peer *peer);
 /* Passes news of a snapshot on to the calls that wait for it. */
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent);
 void control_on_ended(struct control *c, const char *id);
+/* Answers the TestTrigger calls that wait for trigger NAME; as trigger_tested.fn, with the struct
+ * control. */
+void control_on_tested(void *userdata, const char *name, int r,
+		       const struct trigger_answer *answer);
 /* Answers the Yield and Resume calls that wait (R as of lease_ask). */
 void control_on_lease(struct control *c, int r);

@@ -12,6 +12,8 @@ void control_invalid(struct peer *peer, const char *field);
 void control_busy(struct peer *peer);
 /* Only administrators may do ACTION: the name of a method, or a part of what it does. */
 void control_denied(const struct control *c, struct peer *peer, const char *action);
+void control_no_such_trigger(struct peer *peer, const char *name);
+void control_not_tracing(struct peer *peer, const char *cause);
 void control_no_such_report(struct peer *peer, const char *id);
 /* Says why snapshot E has no part of the kind that Get asked for: IMAGE, BUNDLE or a report. */
 void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bool bundle);
@@ -46,3 +48,7 @@ void control_list(struct control *c, struct peer *peer, struct json_object *para
 void control_get(struct control *c, struct peer *peer, struct json_object *parameters);
 void control_pin(struct control *c, struct peer *peer, struct json_object *parameters);
 void control_delete(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_add_trigger(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_remove_trigger(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_list_triggers(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_test_trigger(struct control *c, struct peer *peer, struct json_object *parameters);

@@ -84,10 +84,16 @@ static bool snapshot_wait(struct control *c, struct peer *peer, const char *id)
 	return false;
 }
 
-static void no_such_trigger(struct peer *peer, const char *name)
+void control_no_such_trigger(struct peer *peer, const char *name)
 {
 	peer_error(peer, INTERFACE ".NoSuchTrigger",
 		   control_object("trigger", json_object_new_string(name)));
+}
+
+void control_not_tracing(struct peer *peer, const char *cause)
+{
+	peer_error(peer, INTERFACE ".NotTracing",
+		   control_object("cause", json_object_new_string(cause)));
 }
 
 static void snapshot_fire(struct control *c, struct peer *peer, const struct request *q)
@@ -109,11 +115,9 @@ static void snapshot_fire(struct control *c, struct peer *peer, const struct req
 			   control_object("retryAfterUSec",
 					  json_object_new_uint64(answer.retry_usec)));
 	else if (r == TRIGGER_UNKNOWN)
-		no_such_trigger(peer, q->trigger);
+		control_no_such_trigger(peer, q->trigger);
 	else
-		peer_error(peer, INTERFACE ".NotTracing",
-			   control_object("cause", json_object_new_string(r < 0 ? strerror(-r)
-										: answer.why)));
+		control_not_tracing(peer, r < 0 ? strerror(-r) : answer.why);
 }
 
 void control_snapshot(struct control *c, struct peer *peer, struct json_object *parameters)
@@ -139,7 +143,7 @@ void control_snapshot(struct control *c, struct peer *peer, struct json_object *
 	if (!*trigger)
 		trigger = "control";
 	if (trigger_choose(c->trigger, trigger, &q) != 0) {
-		no_such_trigger(peer, trigger);
+		control_no_such_trigger(peer, trigger);
 		return;
 	}
 	bad = read_wishes(parameters, &q);
