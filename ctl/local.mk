@@ -30,6 +30,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_tables.c \
 	ctl/report.c \
 	ctl/cmd_timeline.c \
+	ctl/cmd_trigger.c \
 	ctl/cmd_view.c \
 	ctl/calls/calls.c ctl/calls/calls.h ctl/calls/order.c ctl/calls/order.h \
 	ctl/calls/slice.c ctl/calls/slice.h ctl/calls/source.c ctl/calls/gaps.c ctl/calls/gaps.h \

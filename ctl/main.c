@@ -151,6 +151,26 @@ static const struct verb VERBS[] = {
 	{"yield", cmd_yield,
 	 "  yield [--for=TIME|--end]\n"
 	 "        Free Intel PT for another program. --end gives it back to the recorder.\n"},
+	{"trigger", cmd_trigger,
+	 "  trigger [list]\n"
+	 "        List the triggers: what fires them, their state, snapshots, and last events.\n"
+	 "  trigger add NAME [--pressure=cpu|memory|io] [--pressure-stall=TIME]\n"
+	 "          [--pressure-window=TIME] [--kernel-log=hung-task|soft-lockup|hard-lockup|\n"
+	 "          rcu-stall|machine-check|oops|oom-kill] [--kernel-log-match=GLOB]\n"
+	 "          [--path-appears=PATH] [--fifo=PATH] [--metric-file=PATH] [--metric=SERIES]\n"
+	 "          [--metric-above=N] [--metric-below=N]\n"
+	 "          [--on=control|unit|pressure|kernel-log|path|fifo|metric] [--units=GLOB]\n"
+	 "          [--watch=yes|no] [--burst=N] [--interval=TIME] [--min-fill=TIME] [--count=N]\n"
+	 "          [--expire-after=TIME] [--last-bytes=SIZE] [--last-time=TIME]\n"
+	 "          [--decode=yes|no] [--deadline=TIME] [--reason=TEXT] [--label=KEY=VALUE]\n"
+	 "          [--enabled=yes|no]\n"
+	 "        Add a trigger until the recorder ends. Options are the settings of\n"
+	 "        ptsnap-triggers(5): --pressure-stall=100ms is PressureStall=100ms.\n"
+	 "  trigger remove NAME...\n"
+	 "        Remove triggers that `trigger add' added.\n"
+	 "  trigger test NAME\n"
+	 "        Make the event that the trigger waits for, where that is harmless, and print\n"
+	 "        the ID of the snapshot.\n"},
 	{"reload", cmd_reload,
 	 "  reload\n"
 	 "        Make the recorder read its configuration and triggers again (like SIGHUP), and\n"

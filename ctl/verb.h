@@ -33,6 +33,7 @@ int cmd_unpin(struct settings *s, int argc, char **argv);
 int cmd_delete(struct settings *s, int argc, char **argv);
 int cmd_check(struct settings *s, int argc, char **argv);
 int cmd_reload(struct settings *s, int argc, char **argv);
+int cmd_trigger(struct settings *s, int argc, char **argv);
 int cmd_monitor(struct settings *s, int argc, char **argv);
 int cmd_yield(struct settings *s, int argc, char **argv);
 int cmd_status(struct settings *s, int argc, char **argv);

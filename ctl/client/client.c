@@ -159,9 +159,13 @@ static const struct {
 	{CLIENT_INTERFACE ".RateLimited", 0, NULL, NULL, NULL, say_rate_limited},
 	{CLIENT_INTERFACE ".NoSuchTrigger", EXIT_CODE_USAGE, "the recorder has no trigger ",
 	 "trigger",
-	 ", or the trigger is disabled or not for this unit; `ptsnapctl status --json' lists the "
+	 ", or the trigger is disabled or not for this unit; `ptsnapctl trigger list' lists the "
 	 "triggers",
 	 NULL},
+	{CLIENT_INTERFACE ".TriggerExists", EXIT_CODE_FAILURE, "the recorder has a trigger ",
+	 "trigger", " already", NULL},
+	{CLIENT_INTERFACE ".InvalidTrigger", EXIT_CODE_FAILURE,
+	 "the recorder does not add the trigger: ", "cause", "", NULL},
 	{CLIENT_INTERFACE ".NotReloaded", EXIT_CODE_FAILURE,
 	 "the recorder keeps its old configuration: ", "cause", "", NULL},
 	{CLIENT_INTERFACE ".NotTracing", EXIT_CODE_NOT_TRACING,

@@ -24,6 +24,30 @@ _ptsnapctl_ids() {
 	command ptsnapctl list --timeout=2s "${socket[@]}" 2>/dev/null | awk '$1 ~ /^[0-9a-z]+-/ { print $1 }'
 }
 
+# Names of the triggers of the same recorder, for those who may list them.
+_ptsnapctl_triggers() {
+	local i socket=()
+	for ((i = 1; i < ${#COMP_WORDS[@]}; i++)); do
+		if [[ ${COMP_WORDS[i]} == --socket ]]; then
+			[[ ${COMP_WORDS[i + 1]-} != = ]] || i=$((i + 1))
+			socket=(--socket="${COMP_WORDS[i + 1]-}")
+		fi
+	done
+	command ptsnapctl trigger list --timeout=2s "${socket[@]}" 2>/dev/null | awk 'NR > 1 { print $1 }'
+}
+
+# Answers for `trigger': the sub-command, then names.
+_ptsnapctl_complete_trigger() {
+	local cur=$1 word sub=
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		case $word in list | add | remove | test) sub=$word ;; esac
+	done
+	case $sub in
+	'') mapfile -t COMPREPLY < <(compgen -W "list add remove test" -- "$cur") ;;
+	remove | test) mapfile -t COMPREPLY < <(compgen -W "$(_ptsnapctl_triggers)" -- "$cur") ;;
+	esac
+}
+
 # The value of OPTION of VERB, as the help has it: FILE, N, or a|b|c.
 _ptsnapctl_value() {
 	if [ "$2" = -o ]; then
@@ -79,6 +103,7 @@ _ptsnapctl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_ptsnapctl_verbs)" -- "$cur")
 	else
 		case $verb in
+		trigger) _ptsnapctl_complete_trigger "$cur" ;;
 		list | status | monitor | reload | version | yield | snapshot | check) return ;;
 		unpin | delete) mapfile -t COMPREPLY < <(compgen -W "$(_ptsnapctl_ids)" -- "$cur") ;;
 		pin | fetch) mapfile -t COMPREPLY < <(compgen -W "latest $(_ptsnapctl_ids)" -- "$cur") ;;

@@ -38,6 +38,13 @@ as() {
 	run -4 as 1001 check
 	[[ $output == *"Check is for root and members of the group 4711"* ]]
 	run -4 as 1001 yield
+	# A condition would see files and the kernel's log with the recorder's rights.
+	for verb in "trigger list" "trigger add x --path-appears=$DIR/x" "trigger remove x" "trigger test x"; do
+		run -4 as 1001 $verb
+		[[ $output == *"Trigger"*" is for root and members of the group 4711"* ]]
+	done
+	as 1002:4711 trigger add x --path-appears="$DIR/x"
+	as 1002:4711 trigger remove x
 	id=$(as 1001 list | awk 'END { print $1 }')
 	run -4 as 1001 delete "$id"
 	[[ $output == *"Delete is for root"* ]]
@@ -252,7 +259,7 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	[ "$(jq -c '.snapshots | keys' <<<"$output")" = '["done","failed","running"]' ]
 	# Users who may use the main socket get its status.
 	[ "$("$CTL" --socket="$SOCKET" status --json=short | jq 'has("cpus")')" = true ]
-	for verb in list "fetch latest" snapshot "pin latest" "delete x" yield reload; do
+	for verb in list "fetch latest" snapshot "pin latest" "delete x" yield reload "trigger list" "trigger add x" "trigger remove x" "trigger test x"; do
 		run -4 as 1001 $verb
 		[[ $output == *"permission denied"* ]]
 		# The socket for all users refuses these verbs, also for root.

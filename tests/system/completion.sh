@@ -8,7 +8,8 @@ mkdir "$work/bin" && cat >"$work/bin/ptsnapctl" <<EOF
 #!/bin/sh
 case "\$1 \$2" in "list --timeout"*) echo "ID   CREATED"; 
 	[ "\$3" != --socket=/other ] || { echo "1other-1-1  today"; exit; }
-	echo "1j0v41leilb-5065-1  today"; exit ;; esac
+	echo "1j0v41leilb-5065-1  today"; exit ;;
+"trigger list") echo "NAME  ON"; echo "slow  fifo"; exit ;; esac
 exec "$dir/ctl/ptsnapctl" "\$@"
 EOF
 chmod +x "$work/bin/ptsnapctl"
@@ -66,6 +67,12 @@ expect ptsnapctl info --baseline so -- ' some.bundle '
 expect ptsnapctl info --json so -- ' some.bundle '
 
 expect ptsnapctl gaps --max -- '  '
+expect ptsnapctl trigger '' -- ' list add remove test '
+expect ptsnapctl trigger add '' -- '  '
+expect ptsnapctl trigger remove s -- ' slow '
+expect ptsnapctl trigger test --json s -- ' slow '
+expect ptsnapctl trigger add x --pressure-s -- ' --pressure-stall= '
+expect ptsnapctl trigger add x --pressure = m -- ' memory '
 
 # The same for zsh, whose functions answer what they are given.
 if command -v zsh >/dev/null; then
@@ -96,6 +103,9 @@ if command -v zsh >/dev/null; then
 		expect ptsnapctl delete '' 1j0v41leilb-5065-1
 		expect ptsnapctl decode --view= 'report summary packets branches insns events calls'
 		expect ptsnapctl info --json '' 'latest 1j0v41leilb-5065-1 FILES'
+		expect ptsnapctl trigger '' 'list add remove test'
+		expect ptsnapctl trigger remove '' slow
+		expect ptsnapctl trigger add '' ''
 		exit $failed
 	EOF
 	zsh -f "$work/test.zsh" "$work/completion.zsh" || failed=1

@@ -53,12 +53,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, branches, insns, export"
+	fails 2 "snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, trigger, reload, decode, view, calls, branches, insns, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, reload, decode, view, calls, branches, insns, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, diff, functions, threads, processes, images, gaps, turns, timeline, pin, unpin, delete, status, monitor, check, yield, trigger, reload, decode, view, calls, branches, insns, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -1022,6 +1022,8 @@ bundle() {
 	check 7 "again in 1500 ms" $i.Busy '{"retryAfterUSec":1500000}'
 	check 7 "the next snapshot in 1500 ms" $i.RateLimited '{"retryAfterUSec":1499001}'
 	check 2 "no trigger web" $i.NoSuchTrigger '{"trigger":"web"}'
+	check 1 "has a trigger web already" $i.TriggerExists '{"trigger":"web"}'
+	check 1 "does not add the trigger: no such folder" $i.InvalidTrigger '{"trigger":"web","cause":"no such folder"}'
 	check 1 "keeps its old configuration: gone" $i.NotReloaded '{"cause":"gone"}'
 	check 6 "takes no snapshot: the PMU is gone" $i.NotTracing '{"cause":"the PMU is gone"}'
 	check 1 "failed: \\x1b[2J" $i.Failed '{"id":"x","cause":"\u001b[2J"}'

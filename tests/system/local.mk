@@ -16,10 +16,10 @@ EXTRA_DIST += tests/system/export_readers.py tests/system/speedscope_reader.mjs
 SYSTEM_TESTS += tests/system/images_crash.tap tests/system/recover.tap
 EXTRA_DIST += tests/system/images_crash.py tests/system/recover.py
 if HAVE_BATS
-SYSTEM_TESTS += tests/system/access.bats tests/system/calls.bats tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
+SYSTEM_TESTS += tests/system/access.bats tests/system/calls.bats tests/system/check_trace.bats tests/system/conditions.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
 	tests/system/images.bats tests/system/lines.bats tests/system/listing.bats tests/system/slices.bats tests/system/names.bats tests/system/recipes.bats tests/system/triggers.bats tests/system/units.bats tests/system/view.bats tests/system/watch.bats
 endif
-EXTRA_DIST += tests/system/access.bats tests/system/calls.bats tests/system/one_user.py tests/support/split_users.py tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
+EXTRA_DIST += tests/system/access.bats tests/system/calls.bats tests/system/one_user.py tests/support/split_users.py tests/system/check_trace.bats tests/system/conditions.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
 	tests/system/images.bats tests/system/lines.bats tests/system/listing.bats tests/system/slices.bats tests/system/names.bats tests/system/recipes.bats tests/system/triggers.bats tests/system/units.bats tests/system/view.bats tests/system/watch.bats tests/support/make_calls.py tests/system/recorder.bash tests/system/hostile_client.py \
 	tests/system/fake_decoder.py tests/system/fake_recorder.py
 
