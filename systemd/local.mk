@@ -30,6 +30,7 @@ dist_vendorconf_DATA = systemd/ptsnapd.conf
 # Administrators copy these files; nothing reads them here.
 dropindir = $(vendorconfdir)/drop-ins
 dist_dropin_DATA = systemd/drop-ins/10-ptsnap-snapshot.conf systemd/drop-ins/bpf-text.conf \
-	systemd/drop-ins/kernel-text.conf systemd/drop-ins/metrics.conf systemd/drop-ins/paranoid3.conf
+	systemd/drop-ins/kernel-log.conf systemd/drop-ins/kernel-text.conf systemd/drop-ins/metrics.conf \
+	systemd/drop-ins/paranoid3.conf systemd/drop-ins/pressure.conf
 sysctlexampledir = $(vendorconfdir)/sysctl.d
 dist_sysctlexample_DATA = systemd/sysctl.d/60-ptsnap-bpf.conf systemd/sysctl.d/60-ptsnap-paranoid.conf

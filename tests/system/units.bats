@@ -136,21 +136,22 @@ drop_in() {
 	need systemd-analyze
 	plain=$(score ptsnapd.service)
 	[ -n "$plain" ]
-	for name in kernel-text bpf-text paranoid3; do
+	for name in kernel-text bpf-text paranoid3 pressure; do
 		drop_in ptsnapd.service "$VENDOR/drop-ins/$name.conf"
 		verify ptsnapd.service
 		echo "$name: $(score ptsnapd.service), without it $plain"
 		[ "$(score ptsnapd.service)" -gt "$plain" ]
 		rm "$ROOT$DIR/ptsnapd.service.d/$name.conf"
 	done
-	for name in kernel-text bpf-text paranoid3 metrics; do
+	for name in kernel-text bpf-text paranoid3 metrics pressure kernel-log; do
 		drop_in ptsnapd.service "$VENDOR/drop-ins/$name.conf"
 	done
 	verify ptsnapd.service
 }
 
 @test "drop-ins: none is active, and no sysctl is set" {
-	[ -z "$(find "$ROOT" -path '*/systemd/*' \( -name 'kernel-text*' -o -name 'bpf-text*' -o -name 'paranoid*' -o -name 'metrics*' \))" ]
+	[ -z "$(find "$ROOT" -path '*/systemd/*' \( -name 'kernel-text*' -o -name 'bpf-text*' -o -name 'paranoid*' -o -name 'metrics*' -o -name 'kernel-log*' \
+		-o -name 'pressure*' \))" ]
 	[ -z "$(find "$ROOT" -name '60-ptsnap*' -not -path "$VENDOR/sysctl.d/*")" ]
 	grep -qx 'kernel.perf_event_paranoid = 2' "$VENDOR/sysctl.d/60-ptsnap-paranoid.conf"
 	[ "$(find "$VENDOR/sysctl.d" "$VENDOR/drop-ins" -type f | wc -l)" -eq \
