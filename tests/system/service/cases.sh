@@ -1,7 +1,7 @@
 # The service's cases, each a function; CASES is their order. Run by guest.sh in a container and by
 # the VM's 95-service.sh. The place gives: write_settings, begin_trace, end_trace, before_client,
 # before_users, before_reload, tap, show, up; PREFIX, OUT. Users: alice and bob may use the recorder, carol is an administrator, eve is nobody.
-CASES="start limits access client alone pinned everybody users lines excluded signal failure watch journal reload watchdog crash stop degraded
+CASES="start limits access client alone pinned everybody users lines excluded signal failure watch journal reload conditions watchdog crash stop degraded
 	drop_ins disabled scores"
 CONF=/etc/ptsnap/ptsnapd.conf.d
 BACK_MSEC=2000 # from a recorder's death to READY
@@ -354,6 +354,60 @@ case_reload() {
 	check "it answers" within 5 answers
 	rm $CONF/60-reload.conf
 	systemctl reload ptsnapd.service
+}
+
+# NAME JQ-EXPRESSION of a trigger.
+trigger() { ctl --json=short trigger list | jq -r ".[] | select(.name == \"$1\") | $2"; }
+fired() { is "$(trigger "$1" .fired)" 1; }
+is_event() { is "$(trigger "$1" .lastEvent)" "$2"; }
+# PART OPTION...: the trigger is refused, and the message has PART.
+add_refused() {
+	local said part=$1
+	shift
+	said=$(ctl trigger add wrong "$@" 2>&1) && return 1
+	has "$said" "$part"
+}
+# CAP_SYS_RESOURCE is bit 24 (linux/capability.h).
+may_exceed() { [ $((0x$(awk '$1 == "CapBnd:" { print $2 }' /proc/1/status) >> 24 & 1)) = 1 ]; }
+# The container gives the service a /dev/kmsg that is no log; that the service sees it is the drop-in's doing.
+with_kernel_log() {
+	cp "$PREFIX/lib/ptsnap/drop-ins/kernel-log.conf" /etc/systemd/system/ptsnapd.service.d/70-drop-in.conf
+	systemctl daemon-reload
+	systemctl restart ptsnapd.service && within 5 answers
+	fails add_refused "/dev/kmsg: No such file" --kernel-log=oops
+}
+case_conditions() {
+	mkdir /run/shop /run/shop/watched
+	mkfifo /run/shop/slow
+	chown alice:ptsnap /run/shop/slow
+	chmod 0660 /run/shop/slow
+	printf 'load 1\n' >/run/shop/m.prom
+	check "the service arms a FIFO" ctl trigger add fifo --fifo=/run/shop/slow --decode=no
+	check "a folder" ctl trigger add path --path-appears='/run/shop/watched/*' --decode=no
+	check "a file of metrics" ctl trigger add metric --metric-file=/run/shop/m.prom --metric=load \
+		--metric-above=5 --decode=no
+	check "an owner of the FIFO fires it" as alice sh -c 'echo x >/run/shop/slow'
+	check "there is a snapshot" within 10 fired fifo
+	check "with the event as its reason" within 10 list_has reason "a program wrote to /run/shop/slow"
+	check "a file of another user" as root touch /run/shop/watched/a
+	check "is an event" within 10 is_event path "/run/shop/watched/a appeared"
+	check "bob may not add triggers" ends 4 as bob ptsnapctl trigger add x --fifo=/run/shop/slow
+	check "without the drop-in, no kernel log" add_refused "/dev/kmsg: No such file" --kernel-log=oops
+	if [ -r /proc/pressure/memory ]; then
+		check "without CAP_SYS_RESOURCE, no window of 1 s" add_refused "CAP_SYS_RESOURCE" \
+			--pressure=memory --pressure-window=1s
+		check "with the drop-in pressure it starts" starts_with pressure
+	fi
+	if [ -r /proc/pressure/memory ] && may_exceed; then
+		check "and arms a window of 1 s" ctl trigger add short --pressure=memory --pressure-window=1s
+	else
+		skipped "and arms a window of 1 s" "no PSI, or this host gives nobody CAP_SYS_RESOURCE"
+	fi
+	check "with the drop-in kernel-log, /dev/kmsg is there" with_kernel_log
+	rm /etc/systemd/system/ptsnapd.service.d/70-drop-in.conf
+	systemctl daemon-reload
+	systemctl restart ptsnapd.service
+	check "it goes on without them" within 5 tracing
 }
 
 # Microseconds of CLOCK_MONOTONIC.
