@@ -3,9 +3,9 @@
  * measures it (PSI, Documentation/accounting/psi.rst).
  *
  * The kernel compares the stalled time with the threshold while it passes, and tells at most one
- * event for each window (kernel/sched/psi.c, update_triggers()). A process without CAP_SYS_RESOURCE
- * gets only windows of a multiple of 2 s since Linux 6.5, and none before (psi_trigger_create(),
- * psi_open()).
+ * event for each window (kernel/sched/psi.c, update_triggers()): ten times in each window, or every
+ * 2 s for a process without CAP_SYS_RESOURCE, which gets only windows of a multiple of 2 s since
+ * Linux 6.5, and none before (psi_trigger_create(), psi_open()).
  */
 #include <errno.h>
 #include <fcntl.h>
