@@ -24,7 +24,7 @@ static const char *const KEYS[] = {
 	"On", "Enabled", "Units", "Watch", "LastBytes", "LastTime", "Decode", "Deadline", "Reason",
 	"Label", "Burst", "Interval", "MinFill", "Count", "ExpireAfter", "Pressure", "PressureStall",
 	"PressureWindow", "KernelLog", "KernelLogMatch", "PathAppears", "FIFO", "MetricFile",
-	"Metric", "MetricAbove", "MetricBelow",
+	"Metric", "MetricAbove", "MetricBelow", "Events", "EventsWithin",
 };
 #define KEY(option, index) {option, required_argument, NULL, OPTION_OWN + (index)}
 static const struct option OPTIONS[] = {
@@ -34,7 +34,7 @@ static const struct option OPTIONS[] = {
 	KEY("count", 13), KEY("expire-after", 14), KEY("pressure", 15), KEY("pressure-stall", 16),
 	KEY("pressure-window", 17), KEY("kernel-log", 18), KEY("kernel-log-match", 19),
 	KEY("path-appears", 20), KEY("fifo", 21), KEY("metric-file", 22), KEY("metric", 23),
-	KEY("metric-above", 24), KEY("metric-below", 25), {NULL, 0, NULL, 0},
+	KEY("metric-above", 24), KEY("metric-below", 25), KEY("events", 26), KEY("events-within", 27), {NULL, 0, NULL, 0},
 };
 /* clang-format on */
 

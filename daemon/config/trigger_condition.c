@@ -246,8 +246,12 @@ bool trigger_object_check(struct trigger_object *o, struct trigger_problem *ret)
 
 		if (!has(o, key) || needs == 0 || (needs & (1u << o->on)))
 			continue;
-		snprintf(on, sizeof(on), "On=%s",
-			 trigger_on_name((enum trigger_on)__builtin_ctz(needs)));
+		/* A key of more than one kind is one of all conditions. */
+		if (needs & (needs - 1))
+			snprintf(on, sizeof(on), "a condition");
+		else
+			snprintf(on, sizeof(on), "On=%s",
+				 trigger_on_name((enum trigger_on)__builtin_ctz(needs)));
 		drop(ret, o, key, on);
 		return true;
 	}
@@ -262,7 +266,7 @@ bool trigger_object_same_condition(const struct trigger_object *a, const struct 
 {
 	if (a->on != b->on || !a->enabled || !b->enabled)
 		return false;
-	for (enum trigger_key_id key = TRIGGER_PRESSURE; key < TRIGGER_N_KEYS; key++) {
+	for (enum trigger_key_id key = TRIGGER_EVENTS; key < TRIGGER_N_KEYS; key++) {
 		const char *x = a->values[key].text, *y = b->values[key].text;
 
 		if (!x != !y || (x && strcmp(x, y) != 0))

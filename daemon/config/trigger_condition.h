@@ -7,8 +7,9 @@
 #include "daemon/config/trigger_set.h"
 
 /* Without CAP_SYS_RESOURCE the kernel takes only windows of whole 2 s. */
-#define TRIGGER_STALL_DEFAULT  "200ms"
-#define TRIGGER_WINDOW_DEFAULT "2s"
+#define TRIGGER_STALL_DEFAULT	    "200ms"
+#define TRIGGER_WINDOW_DEFAULT	    "2s"
+#define TRIGGER_WITHIN_DEFAULT_USEC 1000000u
 
 /* Parses TEXT, the value of a condition's KEY. 0; -EINVAL: KEY is none of a condition, or TEXT is
  * not valid. */

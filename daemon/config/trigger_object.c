@@ -17,6 +17,7 @@
 
 #define NSEC_PER_USEC 1000u
 #define ON(kind)      (1u << TRIGGER_ON_##kind)
+#define CONDITIONS    (~0u << (TRIGGER_ON_EXIT + 1)) /* all kinds behind it */
 #define TIME_VALID    "a time such as 500ms, 10s, 1min (without a unit: seconds)"
 #define BOOLEAN_VALID "yes, no"
 
@@ -41,6 +42,8 @@ const struct trigger_key trigger_keys[TRIGGER_N_KEYS] = {
 	[TRIGGER_MIN_FILL] = {"MinFill", TIME_VALID, false, 0},
 	[TRIGGER_COUNT] = {"Count", "a number from 1 to 1000000", false, 0},
 	[TRIGGER_EXPIRE_AFTER] = {"ExpireAfter", TIME_VALID, false, 0},
+	[TRIGGER_EVENTS] = {"Events", "a number from 1 to 32", false, CONDITIONS},
+	[TRIGGER_EVENTS_WITHIN] = {"EventsWithin", TIME_VALID, false, CONDITIONS},
 	[TRIGGER_PRESSURE] = {"Pressure", "cpu, memory or io, and then some (default) or full",
 			      false, ON(PRESSURE)},
 	[TRIGGER_PRESSURE_STALL] = {"PressureStall", "a time up to PressureWindow=, such as 150ms",
@@ -272,6 +275,16 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 			return -EINVAL;
 		o->expire_usec = n;
 		return 0;
+	case TRIGGER_EVENTS:
+		if (config_parse_size(text, &n) < 0 || n == 0 || n > TRIGGER_MAX_EVENTS)
+			return -EINVAL;
+		o->events = (uint32_t)n;
+		return 0;
+	case TRIGGER_EVENTS_WITHIN:
+		if (take_time(text, &n) < 0 || n == 0)
+			return -EINVAL;
+		o->events_within_usec = n;
+		return 0;
 	default: return trigger_condition_take(&o->condition, key, text);
 	}
 }
@@ -321,6 +334,10 @@ static void take_back(struct trigger_object *o, enum trigger_key_id key)
 		o->count = 0;
 	if (all || key == TRIGGER_EXPIRE_AFTER)
 		o->expire_usec = 0;
+	if (all || key == TRIGGER_EVENTS)
+		o->events = 1;
+	if (all || key == TRIGGER_EVENTS_WITHIN)
+		o->events_within_usec = TRIGGER_WITHIN_DEFAULT_USEC;
 	trigger_condition_reset(&o->condition, key);
 }
 
@@ -405,6 +422,8 @@ const char *trigger_object_text(const struct trigger_object *o, enum trigger_key
 	case TRIGGER_WATCH: return "no";
 	case TRIGGER_DECODE: return "yes";
 	case TRIGGER_MIN_FILL: return "0";
+	case TRIGGER_EVENTS: return "1";
+	case TRIGGER_EVENTS_WITHIN: return "1s";
 	case TRIGGER_PRESSURE_STALL: return TRIGGER_STALL_DEFAULT;
 	case TRIGGER_PRESSURE_WINDOW: return TRIGGER_WINDOW_DEFAULT;
 	case TRIGGER_BURST:

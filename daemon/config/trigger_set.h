@@ -49,7 +49,9 @@ enum trigger_key_id {
 	TRIGGER_MIN_FILL,
 	TRIGGER_COUNT,
 	TRIGGER_EXPIRE_AFTER,
-	TRIGGER_PRESSURE,
+	TRIGGER_EVENTS,
+	TRIGGER_EVENTS_WITHIN,
+	TRIGGER_PRESSURE, /* from here on, each key belongs to one kind of condition */
 	TRIGGER_PRESSURE_STALL,
 	TRIGGER_PRESSURE_WINDOW,
 	TRIGGER_KERNEL_LOG,
@@ -63,8 +65,9 @@ enum trigger_key_id {
 	TRIGGER_N_KEYS,
 };
 
-#define TRIGGER_MAX_UNITS 64u
-#define TRIGGER_MAX_USERS 64u
+#define TRIGGER_MAX_UNITS  64u
+#define TRIGGER_MAX_USERS  64u
+#define TRIGGER_MAX_EVENTS 32u
 
 /* A key's text in the file. */
 struct trigger_value {
@@ -117,6 +120,9 @@ struct trigger_object {
 	uint64_t min_fill_ns;
 	uint32_t count;	      /* snapshots after which the trigger is over; 0: no limit */
 	uint64_t expire_usec; /* after which the trigger is over; 0: never */
+	/* The condition fires the trigger at each EVENTS'th event within that time; 1: at each. */
+	uint32_t events;
+	uint64_t events_within_usec;
 	struct trigger_condition condition;
 
 	char *file; /* owned; NULL: none */

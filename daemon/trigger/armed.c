@@ -23,6 +23,10 @@ struct armed {
 	enum armed_state state;
 	sd_event_source *timer; /* arms again */
 	struct bucket storm;
+	/* When the last events came that did not fire the trigger, CLOCK_MONOTONIC; the oldest
+	 * first. */
+	uint64_t recent_usec[TRIGGER_MAX_EVENTS];
+	size_t n_recent;
 	uint64_t n_events, last_usec;
 	char last[ENTRY_REASON_SIZE];
 	char why[CONDITION_WHY_SIZE];
@@ -76,6 +80,22 @@ static void rest(struct armed *a)
 	try_again(a, a->setup.rest_usec);
 }
 
+/* Whether the event at NOW is the last one of as many as the trigger wants (Events=). */
+static bool enough(struct armed *a, uint64_t now)
+{
+	size_t old = 0;
+
+	while (old < a->n_recent && now - a->recent_usec[old] > a->object.events_within_usec)
+		old++;
+	a->n_recent -= old;
+	memmove(a->recent_usec, a->recent_usec + old, a->n_recent * sizeof(a->recent_usec[0]));
+	a->recent_usec[a->n_recent++] = now;
+	if (a->n_recent < a->object.events)
+		return false;
+	a->n_recent = 0;
+	return true;
+}
+
 static void on_event(void *userdata, const struct condition_event *event)
 {
 	const uint64_t now = now_usec(CLOCK_MONOTONIC);
@@ -84,7 +104,8 @@ static void on_event(void *userdata, const struct condition_event *event)
 	a->n_events++;
 	a->last_usec = now_usec(CLOCK_REALTIME);
 	strcpy(a->last, event->what);
-	a->handler.on_event(a->handler.userdata, &a->object, event);
+	if (event->test || enough(a, now))
+		a->handler.on_event(a->handler.userdata, &a->object, event);
 	/* The trigger may be over now. */
 	if (a->state != ARMED_WATCHING)
 		return;

@@ -84,17 +84,23 @@ static bool wants_condition(const struct trigger_object *o)
 	return o && o->enabled && trigger_on_is_condition(o->on);
 }
 
-/* Frees what no trigger waits for any more. */
+/* Whether A goes on for IS, the trigger of its name now. */
+static bool goes_on(const struct armed *a, const struct trigger_object *is)
+{
+	struct armed_news news;
+
+	armed_tell(a, &news);
+	return is && trigger_object_same_condition(armed_object(a), is) &&
+	       (news.state == ARMED_WATCHING || news.state == ARMED_RESTING);
+}
+
+/* Frees what no trigger waits for any more, and what can be tried again. */
 static void drop_conditions(struct trigger *t)
 {
 	for (size_t i = 0; i < TRIGGER_SET_MAX; i++) {
-		const struct trigger_object *is, *was;
+		struct armed *a = t->armed[i];
 
-		if (!t->armed[i])
-			continue;
-		was = armed_object(t->armed[i]);
-		is = trigger_set_find(t->set, was->name);
-		if (is && trigger_object_same_condition(was, is))
+		if (!a || goes_on(a, trigger_set_find(t->set, armed_object(a)->name)))
 			continue;
 		armed_free(TAKE_PTR(t->armed[i]));
 	}
@@ -111,7 +117,8 @@ int trigger_arm(struct trigger *t, sd_event *event)
 		struct armed *a;
 
 		/* What is armed already goes on: no event is missed. */
-		if (!wants_condition(o) || armed_find(t, o->name))
+		if (!wants_condition(o) || armed_find(t, o->name) ||
+		    gate_is_over(&t->gate.triggers[i], o, now_usec(CLOCK_MONOTONIC)))
 			continue;
 		if (armed_new_patient(&t->arming, o, &handler, &a) < 0)
 			return -ENOMEM;

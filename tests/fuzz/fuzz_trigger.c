@@ -39,6 +39,7 @@ static void check(const struct trigger_object *o)
 	assert(o->on != TRIGGER_ON_EXIT && o->n_units <= TRIGGER_MAX_UNITS);
 	assert(o->last_bytes > 0 && o->last_ns > 0 && o->labels.n <= LABEL_MAX);
 	assert(strlen(o->reason) < sizeof(o->reason) && o->burst <= 1000000);
+	assert(o->events >= 1 && o->events <= TRIGGER_MAX_EVENTS && o->events_within_usec > 0);
 	for (size_t i = 0; i < o->n_units; i++) {
 		assert(*o->units[i] && strlen(o->units[i]) < ENTRY_UNIT_SIZE);
 		(void)trigger_object_has_unit(o, o->units[i]);

@@ -3,6 +3,7 @@
  */
 #include "daemon/config/trigger_set.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -190,7 +191,7 @@ static void trigger_set_read_keys_of_conditions_are_taken(void **state)
 
 	write_file(f, "a.conf",
 		   "[Trigger]\nPressure=memory full\nPressureStall=150ms\nPressureWindow=1s\n"
-		   "Count=3\nExpireAfter=1h\n");
+		   "Count=3\nExpireAfter=1h\nEvents=32\nEventsWithin=2s\n");
 	write_file(f, "b.conf",
 		   "[Trigger]\nOn=kernel-log\nKernelLog=oops hung-task\n"
 		   "KernelLog=rcu-stall\nKernelLogMatch=*segfault at*\n");
@@ -206,6 +207,8 @@ static void trigger_set_read_keys_of_conditions_are_taken(void **state)
 	assert_int_equal(o->condition.stall_usec, 150000);
 	assert_int_equal(o->condition.window_usec, 1000000);
 	assert_int_equal(o->count, 3);
+	assert_int_equal(o->events, 32);
+	assert_int_equal(o->events_within_usec, 2000000);
 	assert_int_equal(o->expire_usec, 3600000000u);
 	o = trigger_set_find(f->set, "b");
 	assert_int_equal(o->condition.kernel_log,
@@ -215,34 +218,51 @@ static void trigger_set_read_keys_of_conditions_are_taken(void **state)
 	assert_true(o->condition.below == -1500);
 }
 
-static void trigger_set_read_conditions_with_wrong_values_are_told(void **state)
+static void trigger_object_set_wrong_values_of_conditions_are_refused(void **state)
 {
-	static const char *const bad[] = {
-		"Pressure=disk",
-		"Pressure=cpu half",
-		"PressureStall=0",
-		"PressureWindow=1ms",
-		"PressureWindow=1h",
-		"KernelLog=oops x",
-		"PathAppears=a/b",
-		"PathAppears=/a/",
-		"FIFO=a",
-		"Metric=1x",
-		"MetricAbove=much",
-		"MetricAbove=inf",
-		"Count=0",
-		"ExpireAfter=0",
-		"PressureStall=11s",
+	static const struct {
+		enum trigger_key_id key;
+		const char *text;
+	} bad[] = {
+		{TRIGGER_PRESSURE, "disk"},
+		{TRIGGER_PRESSURE, "cpu half"},
+		{TRIGGER_PRESSURE_STALL, "0"},
+		{TRIGGER_PRESSURE_STALL, "11s"},
+		{TRIGGER_PRESSURE_WINDOW, "1ms"},
+		{TRIGGER_PRESSURE_WINDOW, "1h"},
+		{TRIGGER_KERNEL_LOG, "oops x"},
+		{TRIGGER_PATH_APPEARS, "a/b"},
+		{TRIGGER_PATH_APPEARS, "/a/"},
+		{TRIGGER_FIFO, "a"},
+		{TRIGGER_METRIC, "1x"},
+		{TRIGGER_METRIC_FILE, "m"},
+		{TRIGGER_METRIC_ABOVE, "much"},
+		{TRIGGER_METRIC_ABOVE, "inf"},
+		{TRIGGER_COUNT, "0"},
+		{TRIGGER_EXPIRE_AFTER, "0"},
+		{TRIGGER_EVENTS, "0"},
+		{TRIGGER_EVENTS, "33"},
+		{TRIGGER_EVENTS_WITHIN, "0"},
 	};
-	struct fixture *f = *state;
-	char text[2048] = "[Trigger]\n";
+	struct trigger_object o;
 
+	(void)state;
+	trigger_object_init(&o, "one", TRIGGER_ON_CONTROL, false);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		strcat(text, bad[i]);
-		strcat(text, "\n");
+		assert_int_equal(trigger_object_set(&o, bad[i].key, bad[i].text, 1), -EINVAL);
+		assert_null(o.values[bad[i].key].text);
 	}
-	assert_int_equal(one(f, text)->on, TRIGGER_ON_CONTROL);
-	assert_int_equal(f->n_lost, ARRAY_SIZE(bad));
+	trigger_object_done(&o);
+}
+
+static void trigger_set_read_keys_of_conditions_without_one_are_dropped(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(one(f, "[Trigger]\nOn=control\nEvents=3\nFIFO=/f\n")->enabled);
+	assert_non_null(strstr(f->told, "one.conf:3: Events=3 needs a condition, ignored"));
+	assert_non_null(strstr(f->told, "one.conf:4: FIFO=/f needs On=fifo, ignored"));
+	assert_int_equal(f->n_lost, 2);
 }
 
 static void trigger_set_read_a_condition_that_lacks_a_key_is_disabled(void **state)
@@ -387,7 +407,8 @@ int main(void)
 		CASE(trigger_set_read_an_empty_value_takes_back),
 		CASE(trigger_set_read_a_built_in_name_changes_the_built_in_one),
 		CASE(trigger_set_read_keys_of_conditions_are_taken),
-		CASE(trigger_set_read_conditions_with_wrong_values_are_told),
+		CASE(trigger_object_set_wrong_values_of_conditions_are_refused),
+		CASE(trigger_set_read_keys_of_conditions_without_one_are_dropped),
 		CASE(trigger_set_read_a_condition_that_lacks_a_key_is_disabled),
 		CASE(trigger_set_copy_has_all_values),
 		CASE(trigger_set_read_a_name_that_is_none_is_left_out),

@@ -298,6 +298,75 @@ static void trigger_end_conditions_disarms_what_is_over(void **state)
 	assert_int_equal(state_of(f, "a"), ARMED_OVER);
 }
 
+/* The third event within an hour; the second three begin anew. */
+static void armed_with_events_fires_at_each_nth(void **state)
+{
+	static const unsigned fired[] = {0, 0, 1, 1, 1, 2, 2};
+	const char *settings[3];
+	struct fixture *f = *state;
+	struct armed_news news = {0};
+
+	settings[0] = f->setting;
+	settings[1] = "Events=3";
+	settings[2] = "EventsWithin=1h";
+	assert_int_equal(trigger_add(&f->trigger, "a", settings, 3, f->why), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fired); i++) {
+		write_fifo(f);
+		while (news.n_events <= i) {
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+			armed_tell(armed_of(f, "a"), &news);
+		}
+		assert_int_equal(f->trigger.n, fired[i]);
+	}
+}
+
+/* More than a microsecond of work lies between two events. */
+static void armed_with_events_forgets_those_before_the_span(void **state)
+{
+	const char *settings[3];
+	struct fixture *f = *state;
+	struct armed_news news = {0};
+
+	settings[0] = f->setting;
+	settings[1] = "Events=2";
+	settings[2] = "EventsWithin=1us";
+	assert_int_equal(trigger_add(&f->trigger, "a", settings, 3, f->why), 0);
+	for (size_t i = 0; i < 5; i++) {
+		write_fifo(f);
+		while (news.n_events <= i) {
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+			armed_tell(armed_of(f, "a"), &news);
+		}
+	}
+	assert_int_equal(f->trigger.n, 0);
+}
+
+/* More snapshots are wanted now than when the trigger ended. */
+static void trigger_arm_after_a_reload_that_lets_it_go_on_arms_again(void **state)
+{
+	struct fixture *f = *state;
+	struct trigger_object o;
+
+	trigger_object_init(&o, "filed", TRIGGER_ON_FIFO, false);
+	assert_int_equal(trigger_object_set(&o, TRIGGER_FIFO, f->fifo, 1), 0);
+	assert_int_equal(trigger_object_set(&o, TRIGGER_COUNT, "1", 1), 0);
+	assert_int_equal(trigger_set_add(f->config.triggers, &o), 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
+	assert_int_equal(trigger_arm(&f->trigger, f->event), 0);
+	gate_find(&f->trigger.gate, "filed")->fired = 1;
+	trigger_end_conditions(&f->trigger);
+	assert_int_equal(state_of(f, "filed"), ARMED_OVER);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
+	assert_int_equal(trigger_arm(&f->trigger, f->event), 0);
+	assert_null(armed_of(f, "filed"));
+	assert_int_equal(trigger_object_set(trigger_set_find(f->config.triggers, "filed"),
+					    TRIGGER_COUNT, "2", 1),
+			 0);
+	assert_int_equal(trigger_use(&f->trigger, &f->config), 0);
+	assert_int_equal(trigger_arm(&f->trigger, f->event), 0);
+	assert_int_equal(state_of(f, "filed"), ARMED_WATCHING);
+}
+
 /* What on_tested() heard. */
 struct heard {
 	int n;
@@ -363,6 +432,9 @@ int main(void)
 		CASE(trigger_arm_what_cannot_be_armed_is_told_and_tried_again),
 		CASE(armed_with_too_many_events_rests_says_so_and_comes_back),
 		CASE(trigger_end_conditions_disarms_what_is_over),
+		CASE(trigger_arm_after_a_reload_that_lets_it_go_on_arms_again),
+		CASE(armed_with_events_fires_at_each_nth),
+		CASE(armed_with_events_forgets_those_before_the_span),
 		CASE(trigger_test_tells_the_event_it_made),
 		CASE(trigger_list_to_json_has_settings_and_state),
 	};
