@@ -11,9 +11,6 @@
 #include "daemon/condition/condition_kind.h"
 #include "proto/base.h"
 
-/* Before clients and records: the rings lose the past meanwhile. */
-#define PRIORITY (SD_EVENT_PRIORITY_IMPORTANT + 10)
-
 const struct condition_paths condition_host_paths = {"/proc/pressure", "/dev/kmsg"};
 
 static const struct condition_kind *const kinds[] = {
@@ -85,13 +82,6 @@ static int on_ready(sd_event_source *source, int fd, uint32_t revents, void *use
 	return 0;
 }
 
-static int poll_condition(struct condition *c, sd_event *event, int fd)
-{
-	int r = sd_event_add_io(event, &c->io, fd, c->kind->epoll, on_ready, c);
-
-	return r < 0 ? r : sd_event_source_set_priority(c->io, PRIORITY);
-}
-
 int condition_new(sd_event *event, const struct condition_paths *paths,
 		  const struct trigger_object *o, const struct condition_handler *handler,
 		  struct condition **ret, char why[CONDITION_WHY_SIZE])
@@ -113,7 +103,8 @@ int condition_new(sd_event *event, const struct condition_paths *paths,
 		free(c);
 		return r;
 	}
-	r = poll_condition(c, event, fd);
+	/* Of the priority of records and clients: a log that is flooded keeps nobody waiting. */
+	r = sd_event_add_io(event, &c->io, fd, kind->epoll, on_ready, c);
 	if (r < 0) {
 		condition_free(c);
 		return condition_fail(r, why, o->name);
