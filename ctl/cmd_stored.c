@@ -111,13 +111,29 @@ static void put_labels(FILE *out, struct json_object *labels)
 	}
 }
 
-/* The last column: unit, labels, and the reason of the snapshot or of its failure. */
+/* Whether KIND is that of a condition: such a trigger has a name that an administrator gave. */
+static bool is_condition(const char *kind)
+{
+	static const char *const others[] = {"control", "signal", "unit", "exit"};
+
+	for (size_t i = 0; kind && i < ARRAY_SIZE(others); i++)
+		if (strcmp(kind, others[i]) == 0)
+			return false;
+	return kind != NULL;
+}
+
+/* The last column: trigger of a condition, unit, labels, and the reason of the snapshot or of its
+ * failure. */
 static void put_words(FILE *out, struct json_object *report)
 {
 	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
 
 	if (field_true(report, "pinned"))
 		fputs("[pinned] ", out);
+	if (is_condition(field_text(report, "trigger"))) {
+		text_puts(out, field_text(report, "name"), 20);
+		fputs(": ", out);
+	}
 	if (unit) {
 		text_puts(out, unit, 40);
 		fputc(' ', out);

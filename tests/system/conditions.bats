@@ -46,7 +46,10 @@ ended() {
 	eventually ended
 	event="the shop is slow: a program wrote to $DIR/fifo"
 	[ "$(field '[.trigger,.name,.reason,.labels.team]')" = "[\"fifo\",\"slow\",\"$event\",\"shop\"]" ]
+	[[ $(ctl list) == *" fifo "*" slow: team=shop the shop is slow: a program wrote to "* ]]
 	ctl fetch latest -o "$DIR/report"
+	run -0 ctl info --no-pager latest
+	[[ $(tr -s ' \n' ' ' <<<"$output") == *'fifo, slow, "the shop is slow: a program wrote to '* ]]
 	[ "$(jq -c '[.trigger.kind,.trigger.name,.trigger.reason]' "$DIR/report")" = "[\"fifo\",\"slow\",\"$event\"]" ]
 	is slow '[.events,.lastEvent]' "[1,\"a program wrote to $DIR/fifo\"]"
 	run -0 ctl trigger
