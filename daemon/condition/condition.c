@@ -67,7 +67,7 @@ static int on_ready(sd_event_source *source, int fd, uint32_t revents, void *use
 	struct condition *c = userdata;
 	const struct condition_handler handler = c->handler;
 	const enum trigger_on on = c->kind->on;
-	struct condition_event event = {.test = false};
+	struct condition_event event = {.pid = ENTRY_ABSENT, .cpu = CONDITION_NO_CPU};
 	int r = c->kind->take(c->state, &event);
 
 	(void)fd;

@@ -30,11 +30,14 @@
 #include "daemon/config/trigger_set.h"
 
 #define CONDITION_WHY_SIZE 256
+#define CONDITION_NO_CPU   UINT32_MAX
 
 struct condition_event {
 	char what[ENTRY_REASON_SIZE]; /* one line without control characters */
-	bool test;		      /* condition_test() made the event */
-	int lost;		      /* -errno: the condition saw this event and is lost; else 0 */
+	uint64_t pid; /* of the process that the event is about; ENTRY_ABSENT: not known */
+	uint32_t cpu; /* where the event happened, to be stopped first; CONDITION_NO_CPU */
+	bool test;    /* condition_test() made the event */
+	int lost;     /* -errno: the condition saw this event and is lost; else 0 */
 };
 
 struct condition_handler {

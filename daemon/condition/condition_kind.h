@@ -21,7 +21,8 @@ struct condition_kind {
 	 * the state, is ready when there is something to take; -errno with WHY. */
 	int (*arm)(const struct condition_setup *setup, void **ret_state, int *ret_fd,
 		   char why[CONDITION_WHY_SIZE]);
-	/* The descriptor is ready. CONDITION_HAPPENED: RET has the event; 0: it was something else;
+	/* The descriptor is ready. CONDITION_HAPPENED: RET, in which nothing is known before, has
+	 * the event; 0: it was something else;
 	 * -errno: the condition is lost. Takes a bounded number of bytes. */
 	int (*take)(void *state, struct condition_event *ret);
 	void (*disarm)(void *state);

@@ -86,6 +86,7 @@ static bool kernel_log_judge(struct kernel_log *k, const struct kernel_record *r
 	if (!ret->test && report == TRIGGER_N_REPORTS &&
 	    !(k->pattern && fnmatch(k->pattern, record->message, FNM_NOESCAPE) == 0))
 		return false;
+	kernel_text_subject(record, report, &ret->pid, &ret->cpu);
 	snprintf(what, sizeof(what), "%s: %s",
 		 report < TRIGGER_N_REPORTS ? trigger_report_name(report) : "kernel log",
 		 record->message);

@@ -69,3 +69,43 @@ enum trigger_report kernel_text_report(const struct kernel_record *record, uint3
 			return patterns[i].report;
 	return TRIGGER_N_REPORTS;
 }
+
+/* The number that begins at TEXT. False: there is none, or it is greater than MAX. */
+static bool take_number(const char *text, unsigned long max, unsigned long *ret)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	*ret = strtoul(text, &end, 10);
+	return *ret <= max;
+}
+
+/* The last one: a task can have the words in its name. */
+static const char *find_last(const char *text, const char *words)
+{
+	const char *found = NULL;
+
+	for (const char *at = strstr(text, words); at; at = strstr(at + 1, words))
+		found = at;
+	return found;
+}
+
+void kernel_text_subject(const struct kernel_record *record, enum trigger_report report,
+			 uint64_t *ret_pid, uint32_t *ret_cpu)
+{
+	const char *at = NULL;
+	unsigned long n;
+
+	if (report == TRIGGER_HUNG_TASK) {
+		at = find_last(record->message, " blocked for more than ");
+		while (at && at > record->message && at[-1] >= '0' && at[-1] <= '9')
+			at--;
+		if (at && take_number(at, INT32_MAX, &n))
+			*ret_pid = n;
+	} else if (report == TRIGGER_SOFT_LOCKUP) {
+		at = strstr(record->message, "CPU#");
+		if (at && take_number(at + strlen("CPU#"), UINT16_MAX, &n))
+			*ret_cpu = (uint32_t)n;
+	}
+}

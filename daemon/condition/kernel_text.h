@@ -24,3 +24,8 @@ int kernel_text_parse(const char *text, struct kernel_record *ret);
 
 /* Which of REPORTS (1u << enum trigger_report) RECORD is; TRIGGER_N_REPORTS: none of them. */
 enum trigger_report kernel_text_report(const struct kernel_record *record, uint32_t reports);
+
+/* Sets *RET_PID to the task that a hung-task report names, and *RET_CPU to the CPU of a soft
+ * lockup. Other reports leave both alone. */
+void kernel_text_subject(const struct kernel_record *record, enum trigger_report report,
+			 uint64_t *ret_pid, uint32_t *ret_cpu);

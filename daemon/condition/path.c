@@ -90,7 +90,7 @@ static int path_take(void *state, struct condition_event *ret)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	for (size_t at = 0; at < (size_t)n && ret->lost == 0;) {
 		const struct inotify_event *e = (const void *)(bytes + at);
-		struct condition_event one = {.test = false};
+		struct condition_event one = *ret;
 		int r = path_judge(p, e, &one);
 
 		if (r < 0)

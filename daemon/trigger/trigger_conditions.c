@@ -50,6 +50,8 @@ static void on_event(void *userdata, const struct trigger_object *o,
 	if (trigger_choose_condition(t, o->name, &q) != 0)
 		return;
 	tell_event(&q, event);
+	q.pid = event->pid;
+	q.cpu = event->cpu == CONDITION_NO_CPU ? ENTRY_NO_CPU : event->cpu;
 	r = trigger_fire(t, &q, &answer);
 	fields.trigger = q.trigger;
 	if (r > 0 && r != TRIGGER_LIMITED)

@@ -27,9 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	assert(strlen(r.message) < KERNEL_TEXT_SIZE && !strchr(r.message, '\n'));
 	for (unsigned i = 0; i < TRIGGER_N_REPORTS; i++) {
 		enum trigger_report report = kernel_text_report(&r, 1u << i);
+		uint64_t pid = 0;
+		uint32_t cpu = 0;
 
 		assert(report == i || report == TRIGGER_N_REPORTS);
 		assert(r.by_kernel || report == TRIGGER_N_REPORTS);
+		kernel_text_subject(&r, report, &pid, &cpu);
+		assert(pid <= INT32_MAX && cpu <= UINT16_MAX);
 	}
 	return 0;
 }

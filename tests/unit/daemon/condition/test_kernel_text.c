@@ -90,6 +90,38 @@ static void kernel_text_report_knows_the_lines_of_kernels(void **state)
 			 TRIGGER_OOM_KILL);
 }
 
+static void subject(const char *message, uint64_t *ret_pid, uint32_t *ret_cpu)
+{
+	struct kernel_record r = {.by_kernel = true};
+
+	*ret_pid = 0;
+	*ret_cpu = UINT32_MAX;
+	snprintf(r.message, sizeof(r.message), "%s", message);
+	kernel_text_subject(&r, kernel_text_report(&r, ALL), ret_pid, ret_cpu);
+}
+
+static void kernel_text_subject_is_the_task_or_cpu(void **state)
+{
+	uint64_t pid;
+	uint32_t cpu;
+
+	(void)state;
+	subject("INFO: task kworker/0:1:17 blocked for more than 120 seconds.", &pid, &cpu);
+	assert_int_equal(pid, 17);
+	assert_int_equal(cpu, UINT32_MAX);
+	/* A task's name has up to 15 bytes, and can look like the report itself. */
+	subject("INFO: task a:9 blocked for more than :23 blocked for more than 120 seconds.", &pid,
+		&cpu);
+	assert_int_equal(pid, 23);
+	subject("INFO: task a:99999999999 blocked for more than 120 seconds.", &pid, &cpu);
+	assert_int_equal(pid, 0);
+	subject("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [CPU#7:812]", &pid, &cpu);
+	assert_int_equal(pid, 0);
+	assert_int_equal(cpu, 3);
+	subject("Oops: 0002 [#1] SMP CPU#3", &pid, &cpu);
+	assert_int_equal(cpu, UINT32_MAX);
+}
+
 static void kernel_text_report_near_misses_are_none(void **state)
 {
 	static const char *const others[] = {
@@ -133,6 +165,7 @@ int main(void)
 		cmocka_unit_test(kernel_text_parse_refuses_other_forms),
 		cmocka_unit_test(kernel_text_parse_cuts_long_messages),
 		cmocka_unit_test(kernel_text_report_knows_the_lines_of_kernels),
+		cmocka_unit_test(kernel_text_subject_is_the_task_or_cpu),
 		cmocka_unit_test(kernel_text_report_near_misses_are_none),
 		cmocka_unit_test(kernel_text_report_of_a_process_is_none),
 		cmocka_unit_test(kernel_text_report_not_asked_for_is_none),
