@@ -3,8 +3,8 @@ cd "${PTSNAP_SRCDIR:-.}" || exit 1
 status=0
 n=0
 flags=$(pkg-config --cflags json-c libsystemd libelf 2>/dev/null)
-# The guest's kernel module needs the kernel's headers.
-for h in $(find proto capture sideband decoder daemon ctl -path capture/emu/guest/module -prune -o -name '*.h' -print | sort); do
+# The guest's kernel module needs the kernel's headers, and the headers of BPF programs need clang.
+for h in $(find proto capture sideband decoder daemon ctl -path capture/emu/guest/module -prune -o -name '*.h' ! -name '*.bpf.h' -print | sort); do
 	n=$((n + 1))
 	# shellcheck disable=SC2086
 	printf '#include "%s"\n' "$h" | ${CC:-gcc} -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. $flags \

@@ -136,3 +136,17 @@ check_PROGRAMS += tests/unit/capture/proc/test_holders
 tests_unit_capture_proc_test_holders_SOURCES = tests/unit/capture/proc/test_holders.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_proc_test_holders_LDADD = $(TEST_CAPTURE_LIBS)
+
+# Probes on the running kernel; skipped where this process may not load BPF.
+check_PROGRAMS += \
+	tests/unit/capture/probe/test_probe_process \
+	tests/unit/capture/probe/test_probe_check \
+	tests/unit/capture/probe/test_probe_signal
+TEST_PROBING = tests/unit/capture/probe/probing.c tests/unit/capture/probe/probing.h
+TEST_PROBE_LIBS = capture/libptprobe.a $(TEST_CAPTURE_LIBS) $(BPF_LIBS)
+tests_unit_capture_probe_test_probe_signal_SOURCES = tests/unit/capture/probe/test_probe_signal.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_signal_LDADD = $(TEST_PROBE_LIBS)
+tests_unit_capture_probe_test_probe_check_SOURCES = tests/unit/capture/probe/test_probe_check.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_check_LDADD = $(TEST_PROBE_LIBS)
+tests_unit_capture_probe_test_probe_process_SOURCES = tests/unit/capture/probe/test_probe_process.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_process_LDADD = $(TEST_PROBE_LIBS)
