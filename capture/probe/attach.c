@@ -3,10 +3,12 @@
  */
 #include "capture/probe/attach.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <bpf/libbpf.h>
 
+#include "capture/probe/place.h"
 #include "capture/probe/probe.skel.h"
 
 /* Programs and maps are found by name; a program of no kind in this table is never loaded. */
@@ -17,6 +19,11 @@ static const struct {
 	[PROBE_SIGNAL] = {{"signal_generate", "signal_deliver"}, {"ended"}},
 	[PROBE_EXIT] = {{"sched_process_exit"}, {"exited"}},
 	[PROBE_EXEC] = {{"sched_process_exec"}, {NULL}},
+	[PROBE_ENTRY] = {{"user_place"}, {NULL}},
+	[PROBE_RETURN] = {{"user_return"}, {NULL}},
+	[PROBE_LATENCY] = {{"latency_return", "latency_entry"}, {"frames"}},
+	[PROBE_SPAN] = {{"span_end", "span_begin"}, {"frames"}},
+	[PROBE_USDT] = {{"user_place"}, {NULL}},
 };
 
 static bool among(const char *name, const char *const *names, size_t n)
@@ -82,10 +89,66 @@ static int attach_named(struct probe *p, char **ret_error)
 	return 0;
 }
 
+/* Attaches a program to an offset of P->file. The kernel gets the file by its descriptor, so that
+ * it is the file in which the offset was found. */
+static int attach_offset(struct probe *p, const struct probe_spec *spec, const char *name,
+			 const struct place_usdt *at, char **ret_error)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(p->bpf->obj, name);
+	bool is_return = strcmp(bpf_program__section_name(program), "uretprobe") == 0;
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = is_return,
+		    .ref_ctr_offset = at->semaphore);
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file.fd);
+	r = keep_link(p, bpf_program__attach_uprobe_opts(program, spec->pid ? spec->pid : -1, path,
+							 at->offset, &options));
+	if (r == 0)
+		return 0;
+	return probe_fail(ret_error, r, "The kernel does not watch offset 0x%llx of %s: %s.",
+			  (unsigned long long)at->offset, p->file.path, strerror(-r));
+}
+
+/* The programs of a recipe are attached in its order: ends before beginnings. The last one is at
+ * spec.symbol; PROBE_SPAN has its first at spec.to. */
+static int attach_symbols(struct probe *p, const struct probe_spec *spec, char **ret_error)
+{
+	const char *const *names = recipes[p->kind].programs;
+	struct place_usdt first = {0}, last = {0};
+	int r = place_symbol(p->file.fd, spec->symbol, &last.offset, ret_error);
+
+	first = last;
+	if (r == 0 && spec->to)
+		r = place_symbol(p->file.fd, spec->to, &first.offset, ret_error);
+	if (r == 0 && names[1])
+		r = attach_offset(p, spec, names[0], &first, ret_error);
+	if (r == 0)
+		r = attach_offset(p, spec, names[1] ? names[1] : names[0], &last, ret_error);
+	return r;
+}
+
+static int attach_usdt(struct probe *p, const struct probe_spec *spec, char **ret_error)
+{
+	struct place_usdt places[PROBE_PLACES];
+	int n = place_usdt(p->file.fd, spec->symbol, places, ARRAY_SIZE(places), ret_error);
+	int r = n < 0 ? n : 0;
+
+	for (int i = 0; r == 0 && i < n; i++)
+		r = attach_offset(p, spec, recipes[p->kind].programs[0], &places[i], ret_error);
+	return r;
+}
+
 int attach_all(struct probe *p, const struct probe_spec *spec, char **ret_error)
 {
-	(void)spec;
-	return attach_named(p, ret_error);
+	switch (p->kind) {
+	case PROBE_ENTRY:
+	case PROBE_RETURN:
+	case PROBE_LATENCY:
+	case PROBE_SPAN: return attach_symbols(p, spec, ret_error);
+	case PROBE_USDT: return attach_usdt(p, spec, ret_error);
+	default: return attach_named(p, ret_error);
+	}
 }
 
 int attach_fill(struct probe *p, const struct probe_spec *s, char **ret_error)

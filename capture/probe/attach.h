@@ -17,7 +17,7 @@ struct probe {
 	void *userdata;
 	struct probe_bpf *bpf;
 	struct ring_buffer *events;
-	struct bpf_link *links[2 * PROBE_PLACES];
+	struct bpf_link *links[PROBE_PLACES];
 	unsigned n_links;
 	struct probe_file exe, file;
 };

@@ -139,6 +139,8 @@ tests_unit_capture_proc_test_holders_LDADD = $(TEST_CAPTURE_LIBS)
 
 # Probes on the running kernel; skipped where this process may not load BPF.
 check_PROGRAMS += \
+	tests/unit/capture/probe/test_probe_place \
+	tests/unit/capture/probe/test_probe_user \
 	tests/unit/capture/probe/test_probe_process \
 	tests/unit/capture/probe/test_probe_check \
 	tests/unit/capture/probe/test_probe_signal
@@ -150,3 +152,7 @@ tests_unit_capture_probe_test_probe_check_SOURCES = tests/unit/capture/probe/tes
 tests_unit_capture_probe_test_probe_check_LDADD = $(TEST_PROBE_LIBS)
 tests_unit_capture_probe_test_probe_process_SOURCES = tests/unit/capture/probe/test_probe_process.c $(TEST_PROBING)
 tests_unit_capture_probe_test_probe_process_LDADD = $(TEST_PROBE_LIBS)
+tests_unit_capture_probe_test_probe_user_SOURCES = tests/unit/capture/probe/test_probe_user.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_user_LDADD = $(TEST_PROBE_LIBS)
+tests_unit_capture_probe_test_probe_place_SOURCES = tests/unit/capture/probe/test_probe_place.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_place_LDADD = $(TEST_PROBE_LIBS)
