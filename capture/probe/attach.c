@@ -8,6 +8,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "capture/probe/fields.h"
 #include "capture/probe/place.h"
 #include "capture/probe/probe.skel.h"
 
@@ -23,6 +24,11 @@ static const struct {
 	[PROBE_RETURN] = {{"user_return"}, {NULL}},
 	[PROBE_LATENCY] = {{"latency_return", "latency_entry"}, {"frames"}},
 	[PROBE_SPAN] = {{"span_end", "span_begin"}, {"frames"}},
+	[PROBE_OOM] = {{"oom_victim", "oom_kill"}, {"victims"}},
+	[PROBE_SYSCALL] = {{"sys_exit", "sys_enter"}, {"calls"}},
+	[PROBE_WAKEUP] = {{"wakeup_switch", "wakeup", "wakeup_new"}, {"waits"}},
+	[PROBE_OFFCPU] = {{"offcpu_switch"}, {"waits"}},
+	[PROBE_TRACEPOINT] = {{"at_tracepoint"}, {NULL}},
 	[PROBE_USDT] = {{"user_place"}, {NULL}},
 };
 
@@ -139,6 +145,23 @@ static int attach_usdt(struct probe *p, const struct probe_spec *spec, char **re
 	return r;
 }
 
+static int attach_tracepoint(struct probe *p, const struct probe_spec *spec, char **ret_error)
+{
+	char category[PROBE_STRING];
+	char *name;
+	int r;
+
+	snprintf(category, sizeof(category), "%s", spec->tracepoint);
+	name = strchr(category, ':');
+	*name++ = 0;
+	r = keep_link(p,
+		      bpf_program__attach_tracepoint(p->bpf->progs.at_tracepoint, category, name));
+	if (r < 0)
+		return probe_fail(ret_error, r, "The kernel does not attach to %s: %s.",
+				  spec->tracepoint, strerror(-r));
+	return 0;
+}
+
 int attach_all(struct probe *p, const struct probe_spec *spec, char **ret_error)
 {
 	switch (p->kind) {
@@ -147,15 +170,29 @@ int attach_all(struct probe *p, const struct probe_spec *spec, char **ret_error)
 	case PROBE_LATENCY:
 	case PROBE_SPAN: return attach_symbols(p, spec, ret_error);
 	case PROBE_USDT: return attach_usdt(p, spec, ret_error);
+	case PROBE_TRACEPOINT: return attach_tracepoint(p, spec, ret_error);
 	default: return attach_named(p, ret_error);
 	}
+}
+
+static int fill_tests(struct shared_params *to, const struct probe_spec *s, char **ret_error)
+{
+	CLEANUP_FREE char *format = NULL;
+	int r = fields_read_format(s->tracepoint, &format, ret_error);
+
+	if (r < 0)
+		return r;
+	r = fields_parse(format, s->filter, to->tests, ret_error);
+	if (r < 0)
+		return r;
+	to->n_tests = (uint8_t)r;
+	return 0;
 }
 
 int attach_fill(struct probe *p, const struct probe_spec *s, char **ret_error)
 {
 	struct shared_params *to = &p->bpf->rodata->params;
 
-	(void)ret_error;
 	*to = (struct shared_params){
 		.kind = s->kind,
 		.tgid = (uint32_t)s->pid,
@@ -172,5 +209,5 @@ int attach_fill(struct probe *p, const struct probe_spec *s, char **ret_error)
 	if (s->comm)
 		memcpy(to->comm, s->comm, strlen(s->comm));
 	memcpy(to->syscalls, s->syscalls, sizeof(to->syscalls));
-	return 0;
+	return s->tracepoint ? fill_tests(to, s, ret_error) : 0;
 }

@@ -6,7 +6,7 @@
 #include "capture/probe/common.bpf.h"
 
 const volatile struct shared_params params = {0};
-int on = 1;
+__u64 on_since = 1;
 __u64 missed = 0;
 struct events_map events SEC(".maps");
 

@@ -20,8 +20,8 @@
 #define CGROUP_DEPTH 16
 
 extern const volatile struct shared_params params;
-/* 0: probe_set_on(false). */
-extern int on;
+/* When the probe was turned on (CLOCK_MONOTONIC); 0: it is off. */
+extern __u64 on_since;
 extern __u64 missed;
 
 struct events_map {
@@ -66,7 +66,7 @@ static __always_inline bool same_comm(struct task_struct *t)
 /* Whether the filters on processes let T pass. The cheap ones come first. */
 static __always_inline bool matches(struct task_struct *t)
 {
-	if (!on)
+	if (!on_since)
 		return false;
 	if (params.tgid && (__u32)t->tgid != params.tgid)
 		return false;
@@ -79,12 +79,19 @@ static __always_inline bool matches(struct task_struct *t)
 	return !params.cgroup || in_cgroup(t);
 }
 
-/* Begins an event of thread T. NULL: the ring is full. */
-static __always_inline struct shared_event *begin_event(void *ctx, struct task_struct *t)
+/* The time since START_NS if that is longer than the limit, and the probe has been on all the time;
+ * else 0. */
+static __always_inline __u64 late_by(__u64 start_ns)
+{
+	__u64 duration = bpf_ktime_get_ns() - start_ns;
+
+	return on_since && start_ns >= on_since && duration > params.limit_ns ? duration : 0;
+}
+
+/* A new event at the present time. NULL: the ring is full. */
+static __always_inline struct shared_event *new_event(void)
 {
 	struct shared_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-	struct task_struct *now = current_task();
-	long n = 0;
 
 	if (!e) {
 		__sync_fetch_and_add(&missed, 1);
@@ -92,17 +99,31 @@ static __always_inline struct shared_event *begin_event(void *ctx, struct task_s
 	}
 	__builtin_memset(e, 0, sizeof(*e) - sizeof(e->stack));
 	e->time_ns = bpf_ktime_get_ns();
+	return e;
+}
+
+/* A new event of thread T. NULL: the ring is full. */
+static __always_inline struct shared_event *begin_event(void *ctx, struct task_struct *t)
+{
+	struct shared_event *e = new_event();
+	bool here = current_task() == t;
+	long n = 0;
+
+	if (!e)
+		return NULL;
 	e->pid = t->tgid;
 	e->tid = t->pid;
 	e->uid = t->cred->uid.val;
 	e->cpu = t->thread_info.cpu;
 	bpf_core_read_str(e->comm, sizeof(e->comm), &t->comm);
-	if (now == t && t->mm) {
-		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(now);
+	/* What a thread that runs elsewhere saved at its last entry is old. */
+	if (t->mm && (here || !t->on_cpu)) {
+		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
 
 		e->address = BPF_CORE_READ(regs, ip);
-		n = bpf_get_stack(ctx, e->stack, sizeof(e->stack), BPF_F_USER_STACK);
 	}
+	if (t->mm && here)
+		n = bpf_get_stack(ctx, e->stack, sizeof(e->stack), BPF_F_USER_STACK);
 	e->stack_bytes = n > 0 ? n : 0;
 	return e;
 }

@@ -72,12 +72,14 @@ struct signal_struct {
 	int group_exit_code;
 };
 struct thread_info {
+	__u32 status;
 	__u32 cpu;
 };
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
 	unsigned int ptrace;
+	int on_cpu;
 	int pid;
 	int tgid;
 	int exit_code;

@@ -3,10 +3,12 @@
 noinst_LIBRARIES += capture/libptprobe.a
 capture_libptprobe_a_CFLAGS = $(AM_CFLAGS) $(BPF_CFLAGS)
 capture_libptprobe_a_SOURCES = capture/probe/probe.h capture/probe/probe_private.h capture/probe/check.c \
+	capture/probe/fields.c capture/probe/fields.h \
 	capture/probe/elffile.c capture/probe/elffile.h \
 	capture/probe/place.c capture/probe/place.h capture/probe/place_usdt.c
 PROBE_BPF_C = capture/probe/common.bpf.c capture/probe/signal.bpf.c capture/probe/process.bpf.c \
-	capture/probe/user.bpf.c
+	capture/probe/user.bpf.c capture/probe/syscall.bpf.c capture/probe/sched.bpf.c capture/probe/oom.bpf.c \
+	capture/probe/tracepoint.bpf.c
 PROBE_BPF_H = capture/probe/common.bpf.h capture/probe/kernel.bpf.h capture/probe/shared.h
 EXTRA_DIST += $(PROBE_BPF_C) $(PROBE_BPF_H)
 if HAVE_BPF

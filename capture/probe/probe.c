@@ -158,7 +158,9 @@ int probe_dispatch(struct probe *p)
 
 void probe_set_on(struct probe *p, bool on)
 {
-	p->bpf->data->on = on;
+	uint64_t since = on ? now_ns(CLOCK_MONOTONIC) : 0;
+
+	__atomic_store_n(&p->bpf->data->on_since, since, __ATOMIC_RELAXED);
 }
 
 uint64_t probe_missed(const struct probe *p)

@@ -46,11 +46,13 @@ enum probe_kind {
 	PROBE_LATENCY,
 	/* A thread reaches the second place later than limit_ns after the first. */
 	PROBE_SPAN,
-	/* The kernel's OOM killer has chosen a process. */
+	/* The kernel's OOM killer has killed a process. A process that was ending anyway is none.
+	 */
 	PROBE_OOM,
-	/* A system call returns later than limit_ns after its entry. */
+	/* A system call returns later than limit_ns after its entry. 64-bit calls only. */
 	PROBE_SYSCALL,
-	/* A thread gets a CPU later than limit_ns after it was woken up. */
+	/* A thread gets a CPU later than limit_ns after it was woken up. A thread that loses its
+	 * CPU and stays runnable is not woken up. */
 	PROBE_WAKEUP,
 	/* A thread gets a CPU later than limit_ns after it lost one, for whatever reason. */
 	PROBE_OFFCPU,
@@ -116,15 +118,17 @@ struct probe_event {
 	uid_t uid;
 	char comm[PROBE_COMM]; /* a stranger's bytes, with an end */
 	/* The user's instruction: where the thread entered the kernel, or the place of the probe.
-	 * 0 if the thread TID was not running. */
+	 * 0: unknown, because the thread runs on another CPU, has left its memory (PROBE_EXIT), or
+	 * has none. PROBE_RETURN, PROBE_LATENCY: where the function returns to. */
 	uint64_t address;
 	/* PROBE_SIGNAL: the signal. PROBE_EXIT: the status. PROBE_SYSCALL: the call's number.
-	 * PROBE_RETURN, PROBE_LATENCY: the function's return value. */
+	 * PROBE_RETURN, PROBE_LATENCY: the function's return value. PROBE_OFFCPU: the state of the
+	 * thread when it lost the CPU (include/linux/sched.h); 0: it was preempted. */
 	int64_t value;
 	/* PROBE_SIGNAL: si_addr of a fault. PROBE_SYSCALL: the call's return value. */
 	uint64_t data;
 	/* Return addresses of user frames by frame pointers, the newest first. None where the
-	 * thread was not running. */
+	 * event is not in the thread's own context. */
 	uint32_t n_stack;
 	uint64_t stack[PROBE_STACK];
 };
@@ -158,7 +162,8 @@ int probe_arm(const struct probe_spec *spec, probe_fn fn, void *userdata, struct
 int probe_fd(const struct probe *p);
 /* Calls fn for the events that wait, in this thread. How many, or -errno. */
 int probe_dispatch(struct probe *p);
-/* While a probe is off its programs stay attached and do nothing. On after probe_arm(). */
+/* While a probe is off its programs stay attached and do nothing. A probe is on after probe_arm().
+ * What has begun before a probe is turned on is not timed. */
 void probe_set_on(struct probe *p, bool on);
 /* Events that matched and were lost, because too many waited, plus beginnings that could not be
  * kept because too many threads were waiting. */

@@ -16,10 +16,16 @@
 struct shared_test {
 	__u32 offset; /* in the tracepoint's record */
 	__u8 size;    /* 1, 2, 4, 8; of a text: bytes that are compared, at most SHARED_TEXT */
-	__u8 is_signed, is_text;
-	__u8 op; /* enum shared_op */
+	__u8 is_signed;
+	__u8 is_text; /* 0, or where the text is */
+	__u8 op;      /* enum shared_op */
 	__u64 value;
 	char text[SHARED_TEXT]; /* compared with SIZE bytes */
+};
+
+enum shared_text {
+	SHARED_TEXT_HERE = 1, /* at the offset */
+	SHARED_TEXT_ELSEWHERE /* __data_loc: at the offset is the text's offset */
 };
 
 enum shared_op { SHARED_EQ, SHARED_NE, SHARED_LT, SHARED_LE, SHARED_GT, SHARED_GE, SHARED_AND };

@@ -58,10 +58,10 @@ int user_return(struct pt_regs *ctx)
 static __always_inline void report_late(void *ctx, struct task_struct *t, __u64 start_ns,
 					__s64 value)
 {
-	__u64 duration = bpf_ktime_get_ns() - start_ns;
+	__u64 duration = late_by(start_ns);
 	struct shared_event *e;
 
-	if (duration <= params.limit_ns)
+	if (!duration)
 		return;
 	e = begin_event(ctx, t);
 	if (!e)
@@ -111,7 +111,7 @@ int latency_return(struct pt_regs *ctx)
 	struct frames *f = frames_of(t, 0);
 	__u64 sp = ctx->sp - 8;
 
-	if (!f || !on)
+	if (!f)
 		return 0;
 	for (int i = 0; i < SHARED_FRAMES; i++)
 		if (i < f->n && f->at[i].sp == sp) {
@@ -146,7 +146,7 @@ int span_end(struct pt_regs *ctx)
 	struct task_struct *t = current_task();
 	struct frames *f = frames_of(t, 0);
 
-	if (!f || !f->n || !on)
+	if (!f || !f->n)
 		return 0;
 	f->n = 0;
 	report_late(ctx, t, f->at[0].start_ns, 0);
