@@ -189,6 +189,27 @@ static void place_is_found_by_whole_names_only(void **state)
 	EXPECT_NOT(&m, "on", -ENOENT, "no function on");
 }
 
+/* The table of names is read in pieces of 64 KiB. */
+static void place_is_found_wherever_its_name_lies(void **state)
+{
+	struct {
+		struct made m;
+		char names[70000];
+	} *file = calloc(1, sizeof(*file));
+
+	(void)state;
+	for (unsigned at = 65530; at < 65540; at++) {
+		file->m = make();
+		memset(file->names, 'x', sizeof(file->names));
+		memcpy(file->names + at, "\0one", 5);
+		file->m.sections[2].sh_offset = sizeof(file->m);
+		file->m.sections[2].sh_size = sizeof(file->names);
+		file->m.symbols[1].st_name = at + 1;
+		expect_in(&file->m, sizeof(*file), "one", 0, AT(0), NULL);
+	}
+	free(file);
+}
+
 static void place_prefers_global_to_weak_to_local(void **state)
 {
 	struct made m = make();
@@ -420,6 +441,7 @@ int main(void)
 		cmocka_unit_test(place_in_libc_is_what_dlsym_says),
 		cmocka_unit_test(place_of_an_ifunc_is_refused),
 		cmocka_unit_test(place_is_found_by_whole_names_only),
+		cmocka_unit_test(place_is_found_wherever_its_name_lies),
 		cmocka_unit_test(place_prefers_global_to_weak_to_local),
 		cmocka_unit_test(place_of_several_functions_is_refused),
 		cmocka_unit_test(place_of_data_or_undefined_symbols_is_refused),

@@ -3,6 +3,7 @@
  */
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -378,33 +379,37 @@ TARGET int target_maybe_jump(jmp_buf back, int depth, uint64_t ns)
 	return depth;
 }
 
-static void call_after_jump(void *arg)
+static void call_after_jump(void *behind_ns)
 {
 	jmp_buf back;
 
-	(void)arg;
 	if (setjmp(back) == 0)
 		target_maybe_jump(back, 12, 0);
-	sleep_ns(50 * MS);
+	*(volatile uint64_t *)behind_ns = now_ns(CLOCK_MONOTONIC);
 	target_maybe_jump(NULL, 1, 0);
-	target_maybe_jump(NULL, 0, 20 * MS);
+	target_maybe_jump(NULL, 0, 0);
 }
 
 static void latency_after_longjmp_counts_from_the_new_entry(void **state)
 {
-	uint64_t begin = now_ns(CLOCK_MONOTONIC);
+	volatile uint64_t *behind_ns =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct child c = child_new(call_after_jump, (void *)behind_ns);
 	struct seen seen;
+	struct probe *p = arm(&(struct probe_spec){.kind = PROBE_LATENCY,
+						   .file = SELF,
+						   .symbol = "target_maybe_jump",
+						   .limit_ns = 1,
+						   .pid = c.pid},
+			      &seen);
 
 	(void)state;
-	assert_int_equal(probe_child((struct probe_spec){.kind = PROBE_LATENCY,
-							 .symbol = "target_maybe_jump",
-							 .limit_ns = 1},
-				     call_after_jump, &seen, NULL),
-			 3);
-	/* The calls behind the sleep began behind the sleep. */
+	assert_int_equal(child_run(&c), 0);
+	assert_int_equal(collect(p, &seen), 3);
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(seen.events[i].time_ns - seen.events[i].duration_ns >= begin + 50 * MS);
-	assert_true(seen.events[2].duration_ns >= 20 * MS);
+		assert_true(seen.events[i].time_ns - seen.events[i].duration_ns >= *behind_ns);
+	probe_free(p);
+	munmap((void *)behind_ns, 4096);
 }
 
 static void *slow_thread(void *arg)
