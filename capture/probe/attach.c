@@ -8,7 +8,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "capture/probe/fields.h"
+#include "capture/probe/filter.h"
 #include "capture/probe/place.h"
 #include "capture/probe/probe.skel.h"
 
@@ -178,11 +178,11 @@ int attach_all(struct probe *p, const struct probe_spec *spec, char **ret_error)
 static int fill_tests(struct shared_params *to, const struct probe_spec *s, char **ret_error)
 {
 	CLEANUP_FREE char *format = NULL;
-	int r = fields_read_format(s->tracepoint, &format, ret_error);
+	int r = filter_read_format(s->tracepoint, &format, ret_error);
 
 	if (r < 0)
 		return r;
-	r = fields_parse(format, s->filter, to->tests, ret_error);
+	r = filter_parse(format, s->filter, to->tests, ret_error);
 	if (r < 0)
 		return r;
 	to->n_tests = (uint8_t)r;

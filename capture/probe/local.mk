@@ -3,7 +3,7 @@
 noinst_LIBRARIES += capture/libptprobe.a
 capture_libptprobe_a_CFLAGS = $(AM_CFLAGS) $(BPF_CFLAGS)
 capture_libptprobe_a_SOURCES = capture/probe/probe.h capture/probe/probe_private.h capture/probe/check.c \
-	capture/probe/fields.c capture/probe/fields.h \
+	capture/probe/filter.c capture/probe/filter.h \
 	capture/probe/elffile.c capture/probe/elffile.h \
 	capture/probe/place.c capture/probe/place.h capture/probe/place_usdt.c
 PROBE_BPF_C = capture/probe/common.bpf.c capture/probe/signal.bpf.c capture/probe/process.bpf.c \

@@ -7,8 +7,8 @@
  *
  * check.c checks a specification, probe.c loads and attaches the programs and reads the events,
  * attach.c knows which programs make which kind, place.c finds a symbol or a USDT probe in an ELF
- * file, fields.c reads the format of a tracepoint. Each *.bpf.c has the programs of related kinds.
- * none.c stands in where the build has no libbpf.
+ * file, filter.c reads the format of a tracepoint and a filter over its fields. Each *.bpf.c has
+ * the programs of related kinds. none.c stands in where the build has no libbpf.
  *
  * Decisions that govern the room:
  * - Everything that a probe holds is a descriptor: links, programs, maps. Closing them, or the end

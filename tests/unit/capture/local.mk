@@ -140,7 +140,7 @@ tests_unit_capture_proc_test_holders_LDADD = $(TEST_CAPTURE_LIBS)
 # Probes on the running kernel; skipped where this process may not load BPF.
 check_PROGRAMS += \
 	tests/unit/capture/probe/test_probe_life \
-	tests/unit/capture/probe/test_probe_fields \
+	tests/unit/capture/probe/test_probe_filter \
 	tests/unit/capture/probe/test_probe_kernel \
 	tests/unit/capture/probe/test_probe_place \
 	tests/unit/capture/probe/test_probe_user \
@@ -161,7 +161,7 @@ tests_unit_capture_probe_test_probe_place_SOURCES = tests/unit/capture/probe/tes
 tests_unit_capture_probe_test_probe_place_LDADD = $(TEST_PROBE_LIBS)
 tests_unit_capture_probe_test_probe_kernel_SOURCES = tests/unit/capture/probe/test_probe_kernel.c $(TEST_PROBING)
 tests_unit_capture_probe_test_probe_kernel_LDADD = $(TEST_PROBE_LIBS)
-tests_unit_capture_probe_test_probe_fields_SOURCES = tests/unit/capture/probe/test_probe_fields.c $(TEST_PROBING)
-tests_unit_capture_probe_test_probe_fields_LDADD = $(TEST_PROBE_LIBS)
+tests_unit_capture_probe_test_probe_filter_SOURCES = tests/unit/capture/probe/test_probe_filter.c $(TEST_PROBING)
+tests_unit_capture_probe_test_probe_filter_LDADD = $(TEST_PROBE_LIBS)
 tests_unit_capture_probe_test_probe_life_SOURCES = tests/unit/capture/probe/test_probe_life.c $(TEST_PROBING)
 tests_unit_capture_probe_test_probe_life_LDADD = $(TEST_PROBE_LIBS)

@@ -517,7 +517,7 @@ static void usdt_is_an_event_at_each_place(void **state)
 			    call_static, &seen, NULL),
 		2);
 	assert_in_range(seen.events[0].address, (uintptr_t)target_static_probes,
-			(uintptr_t)target_static_probes + 64);
+			(uintptr_t)target_static_probes + 256);
 	assert_true(seen.events[1].address > seen.events[0].address);
 }
 

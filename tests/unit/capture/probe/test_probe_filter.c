@@ -1,7 +1,7 @@
 /*
- * capture/probe/fields: formats of tracepoints and the filters over them.
+ * capture/probe/filter: formats of tracepoints and the filters over them.
  */
-#include "capture/probe/fields.h"
+#include "capture/probe/filter.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void filter_is_parsed_into_comparisons(void **state)
 	char *error = NULL;
 
 	(void)state;
-	assert_int_equal(fields_parse(format, "  pid==-5&&small >= 0x10 && big & 8 ", t, &error),
+	assert_int_equal(filter_parse(format, "  pid==-5&&small >= 0x10 && big & 8 ", t, &error),
 			 3);
 	assert_int_equal(t[0].offset, 24);
 	assert_int_equal(t[0].size, 4);
@@ -44,10 +44,10 @@ static void filter_is_parsed_into_comparisons(void **state)
 	assert_int_equal(t[1].value, 16);
 	assert_false(t[1].is_signed);
 	assert_int_equal(t[2].op, SHARED_AND);
-	assert_int_equal(fields_parse(format, "next_pid<3", t, &error), 1);
+	assert_int_equal(filter_parse(format, "next_pid<3", t, &error), 1);
 	assert_int_equal(t[0].offset, 60);
-	assert_int_equal(fields_parse(format, NULL, t, &error), 0);
-	assert_int_equal(fields_parse(format, " ", t, &error), 0);
+	assert_int_equal(filter_parse(format, NULL, t, &error), 0);
+	assert_int_equal(filter_parse(format, " ", t, &error), 0);
 	assert_null(error);
 }
 
@@ -57,7 +57,7 @@ static void filter_text_is_compared_with_its_end(void **state)
 	char *error = NULL;
 
 	(void)state;
-	assert_int_equal(fields_parse(format, "comm==\"bash\" && name != \"a && b\"", t, &error),
+	assert_int_equal(filter_parse(format, "comm==\"bash\" && name != \"a && b\"", t, &error),
 			 2);
 	assert_int_equal(t[0].is_text, SHARED_TEXT_HERE);
 	assert_int_equal(t[0].size, 5);
@@ -67,7 +67,7 @@ static void filter_text_is_compared_with_its_end(void **state)
 	assert_int_equal(t[1].size, 7);
 	assert_int_equal(t[1].op, SHARED_NE);
 	/* An array that is full has no end. */
-	assert_int_equal(fields_parse(format, "comm==\"sixteen letters!\"", t, &error), 1);
+	assert_int_equal(filter_parse(format, "comm==\"sixteen letters!\"", t, &error), 1);
 	assert_int_equal(t[0].size, 16);
 	assert_null(error);
 }
@@ -83,8 +83,8 @@ static void filter_numbers_have_the_range_of_their_field(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(fields_parse(format, good[i], t, &error), 1);
-		assert_int_equal(fields_parse(format, bad[i], t, &error), -EINVAL);
+		assert_int_equal(filter_parse(format, good[i], t, &error), 1);
+		assert_int_equal(filter_parse(format, bad[i], t, &error), -EINVAL);
 		assert_non_null(strstr(error, "cannot have the value"));
 		free(error);
 	}
@@ -125,7 +125,7 @@ static void filter_that_is_wrong_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *error = NULL;
 
-		if (fields_parse(format, cases[i].filter, t, &error) != -EINVAL ||
+		if (filter_parse(format, cases[i].filter, t, &error) != -EINVAL ||
 		    !strstr(error, cases[i].text))
 			fail_msg("%s: %s", cases[i].filter, error ? error : "accepted");
 		free(error);

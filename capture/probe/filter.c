@@ -1,7 +1,7 @@
 /*
  * The fields of a tracepoint, and comparisons with them.
  */
-#include "capture/probe/fields.h"
+#include "capture/probe/filter.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -182,7 +182,7 @@ static int parse_test(const char **p, const char *format, struct shared_test *t,
 	return 0;
 }
 
-int fields_parse(const char *format, const char *filter, struct shared_test ret[SHARED_TESTS],
+int filter_parse(const char *format, const char *filter, struct shared_test ret[SHARED_TESTS],
 		 char **ret_error)
 {
 	const char *p = skip_space(filter ? filter : "");
@@ -259,7 +259,7 @@ static int read_text(int fd, char **ret)
 	return 0;
 }
 
-int fields_read_format(const char *tracepoint, char **ret, char **ret_error)
+int filter_read_format(const char *tracepoint, char **ret, char **ret_error)
 {
 	size_t category = strcspn(tracepoint, ":");
 	CLEANUP_CLOSE int fd = -EBADF;
