@@ -5,6 +5,9 @@ bench_helpers = tests/bench/busy tests/bench/usage tests/bench/bench_walk tests/
 if HAVE_LIBIPT
 bench_helpers += tests/bench/bench_ipt
 endif
+if HAVE_BPF
+bench_programs += tests/bench/bench_probe
+endif
 EXTRA_PROGRAMS += $(bench_programs) $(bench_helpers)
 CLEANFILES += $(bench_programs) $(bench_helpers)
 EXTRA_DIST += tests/bench/bench_sideband.py tests/bench/bench_decode.py tests/bench/measure.py \
@@ -13,6 +16,8 @@ BENCH_SAMPLE = tests/bench/sample.c tests/bench/sample.h
 
 tests_bench_bench_freeze_SOURCES = tests/bench/bench_freeze.c $(BENCH_SAMPLE)
 tests_bench_bench_freeze_LDADD = capture/libptcapture.a proto/libptproto.a
+tests_bench_bench_probe_SOURCES = tests/bench/bench_probe.c
+tests_bench_bench_probe_LDADD = capture/libptprobe.a capture/libptcapture.a proto/libptproto.a $(BPF_LIBS) $(JSONC_LIBS)
 tests_bench_bench_stop_SOURCES = tests/bench/bench_stop.c $(BENCH_SAMPLE)
 tests_bench_bench_timeline_SOURCES = tests/bench/bench_timeline.c tests/bench/storm.c tests/bench/storm.h
 tests_bench_bench_timeline_LDADD = daemon/libptdaemon.a capture/libptcapture.a \
