@@ -109,8 +109,8 @@ struct probe_spec {
 /* An event. What a kind does not have is 0. */
 struct probe_event {
 	enum probe_kind kind;
-	uint64_t time_ns; /* CLOCK_MONOTONIC, which is also the clock of the recorder's perf events
-			   */
+	uint64_t time_ns; /* CLOCK_MONOTONIC. The records of intel_pt have the perf clock: pairs of
+			     both clocks convert (capture/ring/clock.h). */
 	uint64_t duration_ns; /* of the kinds with a limit: TIME_NS is its end */
 	uint32_t cpu;	      /* where the thread runs or ran last */
 	pid_t pid, tid;	      /* of the process that the filters describe */
