@@ -222,7 +222,7 @@ static int load_turn(struct replay *r, size_t index)
 		r->process = thread;
 	if (thread && !shared)
 		return turns_give(&r->turns, index, thread);
-	return turns_load(&r->turns, index, r->timeline, cpu->cpu);
+	return turns_load(&r->turns, index, r->timeline, cpu->cpu, r->manifest->horizon_ns);
 }
 
 /* The trace of a CPU was stopped where its sideband has an AUX record (kernel/events/ring_buffer.c,
@@ -317,7 +317,8 @@ static int load_turns(struct replay *r)
 		result = load_turn(r, i);
 	/* How threads left user code there is not known, and no decode will tell. */
 	for (size_t i = 0; i < n_others && result == 0; i++) {
-		result = turns_load(&r->turns, n + i, r->timeline, others[i]);
+		result = turns_load(&r->turns, n + i, r->timeline, others[i],
+				    r->manifest->horizon_ns);
 		r->turns.cpus[n + i].passed = TURNS_NONE;
 	}
 	if (result == 0)

@@ -12,6 +12,7 @@
 
 #include "decoder/worker/turns/turns_private.h"
 #include "proto/base.h"
+#include "proto/bundle/manifest.h"
 
 int turns_init(struct turns *t, size_t n_cpus)
 {
@@ -46,13 +47,14 @@ static bool is_silent(const struct timeline *timeline, const struct timeline_tur
 	       timeline_space(timeline, thread->pid, turn->since) == space;
 }
 
-static void load_turn(struct turns_cpu *to, const struct timeline *timeline, uint32_t cpu, size_t i)
+static void load_turn(struct turns_cpu *to, const struct timeline *timeline, uint32_t cpu,
+		      uint64_t horizon, size_t i)
 {
 	struct timeline_turn turn;
 
 	timeline_get_turn(timeline, cpu, i, &turn);
-	/* The timeline may have forgotten what was before its first turn: any thread. */
-	if (i == 0 && turn.since > 0)
+	/* What was before its first turn was forgotten: any thread. */
+	if (i == 0 && turn.since > 0 && horizon != MANIFEST_ABSENT && turn.since <= horizon)
 		to->list[to->n++] = (struct turns_turn){.until = turn.since, .uncertain = true};
 	to->list[to->n++] = (struct turns_turn){
 		.since = turn.since,
@@ -65,7 +67,8 @@ static void load_turn(struct turns_cpu *to, const struct timeline *timeline, uin
 	};
 }
 
-int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)
+int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu,
+	       uint64_t horizon)
 {
 	struct turns_cpu *to = &t->cpus[index];
 	const struct timeline_loss *loss;
@@ -81,7 +84,7 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 		return -ENOMEM;
 	to->n = 0;
 	for (size_t i = 0; i < n; i++)
-		load_turn(to, timeline, cpu, i);
+		load_turn(to, timeline, cpu, horizon, i);
 	to->cpu = cpu;
 	return 0;
 }

@@ -114,8 +114,11 @@ struct turns {
 /* 0 or -ENOMEM; lists of N_CPUS CPUs, empty. */
 int turns_init(struct turns *t, size_t n_cpus);
 void turns_done(struct turns *t);
-/* Takes all turns that TIMELINE has of CPU, as number INDEX. 0 or -ENOMEM. */
-int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu);
+/* Takes all turns that TIMELINE has of CPU, as number INDEX. HORIZON: before that time, perf ns,
+ * records were forgotten, so any thread may have had the CPU before its first turn;
+ * MANIFEST_ABSENT: none were. 0 or -ENOMEM. */
+int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu,
+	       uint64_t horizon);
 /* The same, but THREAD has the CPU for ever. */
 int turns_give(struct turns *t, size_t index, const struct timeline_thread *thread);
 /* The trace of CPU number INDEX was stopped at TIME, perf ns; nobody knows when it went on. */

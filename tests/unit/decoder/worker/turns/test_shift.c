@@ -90,7 +90,7 @@ static void ask(struct host *h, uint32_t n_cpus, struct shift_question *ret)
 	h->timeline = load(h->records, h->n_records);
 	assert_int_equal(turns_init(&h->turns, n_cpus), 0);
 	for (uint32_t cpu = 0; cpu < n_cpus; cpu++)
-		assert_int_equal(turns_load(&h->turns, cpu, h->timeline, cpu), 0);
+		assert_int_equal(turns_load(&h->turns, cpu, h->timeline, cpu, MANIFEST_ABSENT), 0);
 	assert_int_equal(turns_link(&h->turns), 0);
 	*ret = (struct shift_question){&h->turns, h->timeline, h->samples, h->n};
 }

@@ -11,6 +11,7 @@
 
 #include "decoder/worker/turns/turns.h"
 #include "proto/base.h"
+#include "proto/bundle/manifest.h"
 #include "tests/unit/sideband/load.h"
 
 /* Whether turn TURN of CPU 0 is silent. Frees T. */
@@ -20,7 +21,7 @@ static bool is_silent(struct timeline *t, size_t turn)
 	bool silent;
 
 	assert_int_equal(turns_init(&turns, 1), 0);
-	assert_int_equal(turns_load(&turns, 0, t, 0), 0);
+	assert_int_equal(turns_load(&turns, 0, t, 0, MANIFEST_ABSENT), 0);
 	assert_true(turn < turns.cpus[0].n);
 	silent = turns.cpus[0].list[turn].silent;
 	turns_done(&turns);
@@ -78,22 +79,41 @@ static void load_turn_between_two_execs_is_not_silent(void **state)
 			       1));
 }
 
-/* Who had the CPU before the first record is not told: any thread may have. */
-static void load_first_record_without_a_thread_before_begins_uncertain(void **state)
+/* Loads two turns that begin at 10 and 20. Before them, records were forgotten up to HORIZON. */
+static void load_two(struct turns *turns, uint64_t horizon)
 {
 	struct timeline *t = LOAD(ENTERS(0, 10, 7, 7), LEAVES(0, 20, 7, 7, 1, 1));
+
+	assert_int_equal(turns_init(turns, 1), 0);
+	assert_int_equal(turns_load(turns, 0, t, 0, horizon), 0);
+	timeline_free(t);
+}
+
+static void load_behind_a_horizon_begins_uncertain(void **state)
+{
 	struct turns turns;
 
 	(void)state;
-	assert_int_equal(turns_init(&turns, 1), 0);
-	assert_int_equal(turns_load(&turns, 0, t, 0), 0);
+	load_two(&turns, 15);
 	assert_int_equal(turns.cpus[0].n, 3);
 	assert_true(turns.cpus[0].list[0].uncertain && turns.cpus[0].list[0].until == 10);
 	assert_false(turns.cpus[0].list[1].uncertain);
 	assert_int_equal(turns.cpus[0].list[1].since, 10);
-	assert_int_equal(turns.cpus[0].list[1].thread->tid, 7);
 	turns_done(&turns);
-	timeline_free(t);
+}
+
+/* The CPU came later than the horizon, or nothing was forgotten. */
+static void load_without_a_horizon_before_begins_with_the_first_turn(void **state)
+{
+	struct turns turns;
+
+	(void)state;
+	load_two(&turns, 5);
+	assert_int_equal(turns.cpus[0].n, 2);
+	turns_done(&turns);
+	load_two(&turns, MANIFEST_ABSENT);
+	assert_int_equal(turns.cpus[0].n, 2);
+	turns_done(&turns);
 }
 
 int main(void)
@@ -104,7 +124,8 @@ int main(void)
 		cmocka_unit_test(load_turn_that_ends_in_an_exec_is_not_silent),
 		cmocka_unit_test(load_turn_within_an_exec_is_silent),
 		cmocka_unit_test(load_turn_between_two_execs_is_not_silent),
-		cmocka_unit_test(load_first_record_without_a_thread_before_begins_uncertain),
+		cmocka_unit_test(load_behind_a_horizon_begins_uncertain),
+		cmocka_unit_test(load_without_a_horizon_before_begins_with_the_first_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
