@@ -271,7 +271,7 @@ def programs(n):
         "perl": (["perl", "-e", PERL % (1500 * n)], {}),
         "sqlite3": (["sqlite3", ":memory:", SQL % (4000 * n)], {}),
         "git": (["git", "-C", SRC, "grep", "-c", "-I", "-e", "static.*(void)"], {}),
-        "node": (["node", "--jitless", "-e", NODE % (300 * n)], {"emu": MACHINE, "unnamed": 1}),
+        "node": (["node", "--jitless", "-e", NODE % (300 * n)], {"emu": MACHINE, "aux": "2M", "unnamed": 1}),
         "C++": (["C++", str(400 * n)], {"left": UNWINDS}),
         "Rust": (["Rust", str(300 * n)], {"left": UNWINDS}),
         "threads": ([PYTHON, "-c", THREADS % (2500 * n)],
@@ -281,7 +281,7 @@ def programs(n):
 
 def short_list(work):
     del work
-    timings = {"python3": "mtc", "perl": "mtc", "sqlite3": "cyc", "git": "mtc", "node": "mtc",
+    timings = {"python3": "mtc", "perl": "mtc", "sqlite3": "cyc", "git": "mtc", "node": "cyc",
                "C++": "cyc", "Rust": "mtc", "threads": "cyc"}
     return [(f"{name} {timings[name]}", command, TIMING[timings[name]], options)
             for name, (command, options) in programs(1).items()]
