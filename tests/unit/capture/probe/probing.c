@@ -4,6 +4,7 @@
 #include "tests/unit/capture/probe/probing.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -76,6 +77,15 @@ unsigned collect(struct probe *p, struct seen *seen)
 	return seen->n;
 }
 
+/* A shell starts jobs in the background with some signals ignored, and children inherit that. */
+static void default_signals(void)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_DFL);
+}
+
 struct child child_new(void (*run)(void *arg), void *arg)
 {
 	int ends[2];
@@ -88,6 +98,7 @@ struct child child_new(void (*run)(void *arg), void *arg)
 		char byte;
 
 		close(ends[1]);
+		default_signals();
 		if (read(ends[0], &byte, 1) == 1)
 			run(arg);
 		_exit(0);
