@@ -281,7 +281,7 @@ def programs(n):
 
 def short_list(work):
     del work
-    timings = {"python3": "mtc", "perl": "mtc", "sqlite3": "cyc", "git": "mtc", "node": "cyc",
+    timings = {"python3": "mtc", "perl": "mtc", "sqlite3": "cyc", "git": "cyc", "node": "cyc",
                "C++": "cyc", "Rust": "mtc", "threads": "cyc"}
     return [(f"{name} {timings[name]}", command, TIMING[timings[name]], options)
             for name, (command, options) in programs(1).items()]
