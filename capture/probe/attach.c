@@ -1,5 +1,5 @@
 /*
- * Which programs make which kind of probe, and where they are attached.
+ * Chooses the programs that make a kind of probe, and attaches them.
  */
 #include "capture/probe/attach.h"
 

@@ -1,5 +1,5 @@
 /*
- * What all programs share: the specification, the filters on processes, and the ring of events.
+ * The specification, the filters on processes, and the ring of events, for all programs.
  *
  * SPDX-License-Identifier: GPL-2.0
  */
@@ -116,7 +116,7 @@ static __always_inline struct shared_event *begin_event(void *ctx, struct task_s
 	e->uid = t->cred->uid.val;
 	e->cpu = t->thread_info.cpu;
 	bpf_core_read_str(e->comm, sizeof(e->comm), &t->comm);
-	/* What a thread that runs elsewhere saved at its last entry is old. */
+	/* A thread that runs on another CPU saved its registers at an earlier entry. */
 	if (t->mm && (here || !t->on_cpu)) {
 		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
 
@@ -131,4 +131,21 @@ static __always_inline struct shared_event *begin_event(void *ctx, struct task_s
 static __always_inline void end_event(struct shared_event *e)
 {
 	bpf_ringbuf_submit(e, 0);
+}
+
+/* An event of thread T, which waited since START_NS, if it waited longer than the limit. */
+static __always_inline void report_late(void *ctx, struct task_struct *t, __u64 start_ns,
+					__s64 value)
+{
+	__u64 duration = late_by(start_ns);
+	struct shared_event *e;
+
+	if (!duration)
+		return;
+	e = begin_event(ctx, t);
+	if (!e)
+		return;
+	e->duration_ns = duration;
+	e->value = value;
+	end_event(e);
 }

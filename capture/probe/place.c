@@ -11,8 +11,8 @@
 #define PIECE	 65536u
 #define MAX_SAME 4096u
 
-/* What is looked for: a name, and where that name ends in the string table. Linkers share the ends
- * of strings, so a symbol's name may begin inside another one. */
+/* The name of the symbol to find, and where that name ends in the string table. Linkers share the
+ * ends of strings, so a symbol's name may begin inside another one. */
 struct wanted {
 	char name[PROBE_STRING];
 	uint64_t offset; /* behind '+' */

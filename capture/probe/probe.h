@@ -73,7 +73,8 @@ enum probe_kind {
 struct probe_spec {
 	enum probe_kind kind;
 
-	/* Which processes; all that are given must hold. For PROBE_SIGNAL and PROBE_OOM the process
+	/* Filters on processes: a process must pass all that are given. For PROBE_SIGNAL and
+	 * PROBE_OOM, the filters are about the process
 	 * that ends. Process ids are those of the initial PID namespace. */
 	pid_t pid;
 	const char *comm; /* exactly; at most 15 bytes */
@@ -163,7 +164,7 @@ int probe_fd(const struct probe *p);
 /* Calls fn for the events that wait, in this thread. How many, or -errno. */
 int probe_dispatch(struct probe *p);
 /* While a probe is off its programs stay attached and do nothing. A probe is on after probe_arm().
- * What has begun before a probe is turned on is not timed. */
+ * A probe does not time what began before the probe was turned on. */
 void probe_set_on(struct probe *p, bool on);
 /* Events that matched and were lost, because too many waited, plus beginnings that could not be
  * kept because too many threads were waiting. */

@@ -1,5 +1,5 @@
 /*
- * What the files of this room share.
+ * Errors and the table of kinds, for all files of this room.
  */
 #pragma once
 

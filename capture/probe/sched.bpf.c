@@ -41,22 +41,13 @@ static __always_inline void end_wait(void *ctx, struct task_struct *t)
 {
 	__u32 tid = t->pid;
 	struct wait *w = bpf_map_lookup_elem(&waits, &tid);
-	struct shared_event *e;
-	__u64 duration, state;
+	struct wait ended;
 
 	if (!w)
 		return;
-	duration = late_by(w->start_ns);
-	state = w->state;
+	ended = *w;
 	bpf_map_delete_elem(&waits, &tid);
-	if (!duration)
-		return;
-	e = begin_event(ctx, t);
-	if (!e)
-		return;
-	e->duration_ns = duration;
-	e->value = state;
-	end_event(e);
+	report_late(ctx, t, ended.start_ns, ended.state);
 }
 
 SEC("tp_btf/sched_wakeup")

@@ -25,6 +25,16 @@ static __always_inline struct frames *frames_of(struct task_struct *t, __u64 fla
 	return bpf_task_storage_get(&frames, t, NULL, flags);
 }
 
+/* The frames of T, which may be new. NULL: no memory, which is counted. */
+static __always_inline struct frames *make_frames(struct task_struct *t)
+{
+	struct frames *f = frames_of(t, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!f)
+		__sync_fetch_and_add(&missed, 1);
+	return f;
+}
+
 SEC("uprobe")
 int user_place(struct pt_regs *ctx)
 {
@@ -55,22 +65,6 @@ int user_return(struct pt_regs *ctx)
 	return 0;
 }
 
-static __always_inline void report_late(void *ctx, struct task_struct *t, __u64 start_ns,
-					__s64 value)
-{
-	__u64 duration = late_by(start_ns);
-	struct shared_event *e;
-
-	if (!duration)
-		return;
-	e = begin_event(ctx, t);
-	if (!e)
-		return;
-	e->duration_ns = duration;
-	e->value = value;
-	end_event(e);
-}
-
 /*
  * The stack pointer tells calls apart. Frames at or below the present one are gone, although their
  * return was not seen (longjmp(), an exception).
@@ -85,11 +79,9 @@ int latency_entry(struct pt_regs *ctx)
 
 	if (!matches(t))
 		return 0;
-	f = frames_of(t, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!f) {
-		__sync_fetch_and_add(&missed, 1);
+	f = make_frames(t);
+	if (!f)
 		return 0;
-	}
 	n = f->n;
 	for (int i = 0; i < SHARED_FRAMES; i++)
 		if (n > 0 && n <= SHARED_FRAMES && f->at[n - 1].sp <= sp)
@@ -130,11 +122,9 @@ int span_begin(struct pt_regs *ctx)
 
 	if (!matches(t))
 		return 0;
-	f = frames_of(t, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!f) {
-		__sync_fetch_and_add(&missed, 1);
+	f = make_frames(t);
+	if (!f)
 		return 0;
-	}
 	f->n = 1;
 	f->at[0].start_ns = bpf_ktime_get_ns();
 	return 0;

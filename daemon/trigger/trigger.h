@@ -144,6 +144,8 @@ void trigger_tell_refused(struct trigger *t, const struct log_fields *fields, co
  * disarms those that no trigger waits for. A condition that cannot be armed is logged and tried
  * again. 0 or -ENOMEM. */
 int trigger_arm(struct trigger *t, sd_event *event);
+/* The place in `armed` of the condition of trigger NAME; TRIGGER_SET_MAX: there is none. */
+size_t trigger_find_armed(const struct trigger *t, const char *name);
 /* Disarms triggers that are over. */
 void trigger_end_conditions(struct trigger *t);
 void trigger_disarm(struct trigger *t);

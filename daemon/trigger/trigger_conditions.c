@@ -63,12 +63,21 @@ static void on_event(void *userdata, const struct trigger_object *o,
 
 /* --- Arming --- */
 
+size_t trigger_find_armed(const struct trigger *t, const char *name)
+{
+	size_t i = 0;
+
+	while (i < TRIGGER_SET_MAX &&
+	       !(t->armed[i] && strcmp(armed_object(t->armed[i])->name, name) == 0))
+		i++;
+	return i;
+}
+
 static struct armed **armed_find(struct trigger *t, const char *name)
 {
-	for (size_t i = 0; i < TRIGGER_SET_MAX; i++)
-		if (t->armed[i] && strcmp(armed_object(t->armed[i])->name, name) == 0)
-			return &t->armed[i];
-	return NULL;
+	const size_t i = trigger_find_armed(t, name);
+
+	return i < TRIGGER_SET_MAX ? &t->armed[i] : NULL;
 }
 
 /* A set has no more triggers than there are places. */

@@ -60,18 +60,11 @@ static struct json_object *settings(const struct trigger_object *o)
 	return list;
 }
 
-static const struct armed *find_armed(const struct trigger *t, const char *name)
-{
-	for (size_t i = 0; i < TRIGGER_SET_MAX; i++)
-		if (t->armed[i] && strcmp(armed_object(t->armed[i])->name, name) == 0)
-			return t->armed[i];
-	return NULL;
-}
-
 static void put_state(const struct trigger *t, size_t i, struct json_object *one)
 {
 	const struct trigger_object *o = &t->set->all[i];
-	const struct armed *a = find_armed(t, o->name);
+	const size_t at = trigger_find_armed(t, o->name);
+	const struct armed *a = at < TRIGGER_SET_MAX ? t->armed[at] : NULL;
 	struct armed_news news = {.why = "", .last = ""};
 	const char *state = o->enabled ? "enabled" : "disabled";
 
