@@ -253,6 +253,8 @@ static int read_text(int fd, char **ret)
 		if (n == 0)
 			break;
 		size += (size_t)n;
+		if (size == MAX_FORMAT - 1)
+			return -EFBIG;
 	}
 	text[size] = 0;
 	*ret = TAKE_PTR(text);
